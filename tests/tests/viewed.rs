@@ -61,6 +61,7 @@ fn has_frames_compared(film: &Film) -> bool {
         "transport_mp3",
         "transport_opus",
         "program",
+        "program_mpeg4",
         "system",
     ];
     films.contains(&film.name)
@@ -112,6 +113,7 @@ fn same(film: &Film, received: &Decoded, edge: usize) {
         "transport_cut",
         "transport_wrapped",
         "program",
+        "program_mpeg4",
         "program_dvd",
         "system",
     ];

@@ -215,6 +215,16 @@ pub(super) const RECIPES: &[Recipe] = &[
         "sound of layer III, beside which packets lie apart in time",
         "@both @x264 -c:a libmp3lame -b:a 96k -f mpegts -muxdelay 2",
     ),
+    streamed(
+        "transport_mpeg4",
+        "MPEG-4 Visual with pictures that are shown in another order",
+        "@both -c:v mpeg4 -bf 2 -g 25 -b:v 800k @aac -f mpegts",
+    ),
+    program(
+        "program_mpeg4",
+        "MPEG-4 Visual, most of whose pictures have no time of their own",
+        "@both -c:v mpeg4 -bf 2 -g 25 -b:v 300k -c:a mp2 -b:a 128k -f vob",
+    ),
     program(
         "program",
         "MPEG-2 picture and sound of layer II",

@@ -104,7 +104,9 @@ fn units_and_frames_are_those_that_ffmpeg_finds() {
             };
             let mine = bodies(&view, &index, number);
             let same = match track.kind {
-                Kind::Video if matches!(track.codec, Codec::MpegVideo(_)) => {
+                Kind::Video
+                    if matches!(track.codec, Codec::MpegVideo(_) | Codec::Mpeg4Visual(_)) =>
+                {
                     bytes(film, stream.id, "null", &mine)
                 }
                 Kind::Video => pictures(film, &stream.codec, &mine),
@@ -194,4 +196,55 @@ fn pictures_and_sound_have_the_times_that_ffprobe_sees() {
             false => Err(format!("times are off by {most} ms")),
         }
     });
+}
+
+#[test]
+fn mpeg4_visual_has_the_bytes_and_times_of_the_same_stream_in_mp4() {
+    for name in ["transport_mpeg4", "program_mpeg4"] {
+        let film = films::film(name);
+        let dir = temp_dir("remuxed");
+        let path = dir.path().join("same.mp4");
+        let (from, to) = (
+            film.path.to_str().expect("UTF-8"),
+            path.to_str().expect("UTF-8"),
+        );
+        let arguments = ["-i", from, "-map", "0:v:0", "-c", "copy", to];
+        run(ffmpeg(arguments), Duration::from_secs(60)).expect(name);
+        let (mine, same) = (super::good(&film), index(&path).expect("an index"));
+        let (number, track) = mine.title.video().expect("a picture");
+        let Codec::Mpeg4Visual(own) = &track.codec else {
+            panic!("{name}: {:?}", track.codec)
+        };
+        let Codec::Mpeg4Visual(theirs) = &same.title.tracks[0].codec else {
+            panic!("{name}: {:?}", same.title.tracks[0].codec)
+        };
+        assert_eq!(own, theirs, "{name}");
+        let view = view(&film.path, &mine);
+        let file = std::fs::read(&path).expect("the film in MP4");
+        assert!(
+            bodies(&view, &mine, number) == bodies(&file, &same, 0),
+            "{name}: other pictures"
+        );
+        let times = |index: &Index, number: usize| -> Vec<i64> {
+            let track = &index.title.tracks[number];
+            let all = samples(index, number).into_iter();
+            all.map(|sample| ticks_to_nanos(sample.3, track.timescale))
+                .collect()
+        };
+        let (own, theirs) = (times(&mine, number), times(&same, 0));
+        let mut shown = own.clone();
+        shown.sort_unstable();
+        let even: Vec<i64> = (0..125).map(|nth| nth * 40_000_000).collect();
+        assert_eq!(shown, even, "{name}");
+        // Where the stream states no time, ffmpeg takes a picture to be shown when it is decoded.
+        if name == "program_mpeg4" {
+            continue;
+        }
+        for (nth, (own, theirs)) in own.iter().zip(&theirs).enumerate() {
+            assert!(
+                (own - theirs).abs() < 1_000_000,
+                "{name}: picture {nth} at {own} ns, in MP4 at {theirs}"
+            );
+        }
+    }
 }

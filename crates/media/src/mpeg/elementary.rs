@@ -4,12 +4,11 @@ use std::collections::VecDeque;
 
 use super::bare::Bare;
 use super::clock::{Clock, RATE, wait};
-use super::coded::{Coded, Group, Order};
-use super::nal::Family;
+use super::coded::Group;
+use super::finder::{Finder, Found};
 use super::pes::{Carried, Stamp, Stream};
-use super::pictures::{Counted, Pictures};
-use super::psi::{Coding, Stated};
-use super::sounds::{Frames, Framing, GAP, Kind};
+use super::psi::Stated;
+use super::sounds::{Frames, GAP};
 use crate::places::{Place, STEP};
 use crate::samples::{Sample, SampleTable};
 use crate::time::rescale;
@@ -25,14 +24,6 @@ const OFF: u32 = 1000;
 /// What a picture lasts while nothing is known.
 const PICTURE: u32 = RATE / 25;
 
-/// What finds samples.
-#[derive(Debug)]
-enum Finder {
-    Pictures(Box<Pictures>),
-    Coded(Box<Coded>),
-    Sounds(Frames, Framing, Option<Kind>),
-}
-
 /// Where a packet carries the stream on.
 #[derive(Clone, Copy, Debug)]
 struct At {
@@ -44,15 +35,6 @@ struct At {
     head: usize,
     /// Whether a PES packet begins in it.
     starts: bool,
-}
-
-/// A sample that was found.
-struct Found {
-    start: usize,
-    size: u32,
-    sync: bool,
-    order: Option<Order>,
-    counted: Option<Counted>,
 }
 
 /// A stream of the film.
@@ -97,19 +79,7 @@ pub struct Elementary {
 impl Elementary {
     /// A stream of a known coding.
     pub fn new(stated: Stated) -> Option<Elementary> {
-        let pictures = |family| Finder::Pictures(Box::new(Pictures::new(family)));
-        let sounds = |framing| Finder::Sounds(Frames::new(framing), framing, None);
-        let finder = match stated.coding {
-            Coding::H264 => pictures(Family::H264),
-            Coding::H265 => pictures(Family::H265),
-            Coding::MpegVideo => Finder::Coded(Box::default()),
-            Coding::MpegAudio => sounds(Framing::Mpeg),
-            Coding::Adts => sounds(Framing::Adts),
-            Coding::Latm => sounds(Framing::Latm),
-            Coding::Dolby => sounds(Framing::Dolby),
-            Coding::Opus(channels) => sounds(Framing::Opus(channels)),
-            Coding::Other(_) => return None,
-        };
+        let finder = Finder::of(&stated.coding)?;
         Some(Elementary {
             stated,
             packets: Stream::default(),
@@ -144,7 +114,7 @@ impl Elementary {
 
     /// Whether it is picture.
     pub fn is_picture(&self) -> bool {
-        matches!(self.finder, Finder::Pictures(_) | Finder::Coded(_))
+        self.finder.is_picture()
     }
 
     /// Ticks a second of its samples' times.
@@ -160,11 +130,7 @@ impl Elementary {
 
     /// The sample entry; `None`: what it is set up by has not come.
     pub fn entry(&self) -> Option<Vec<u8>> {
-        match &self.finder {
-            Finder::Pictures(pictures) => pictures.parameters.entry(),
-            Finder::Coded(coded) => coded.entry(),
-            Finder::Sounds(_, _, kind) => kind.as_ref().map(|kind| kind.entry.clone()),
-        }
+        self.finder.entry()
     }
 
     /// When its last sample ends.
@@ -250,24 +216,16 @@ impl Elementary {
     /// follows.
     fn look(&mut self, clock: &mut Clock, view: &mut u64, is_end: bool) {
         self.fresh = 0;
-        while let Some(found) = self.find(is_end) {
+        while let Some(found) = self.finder.next(&self.buffer, is_end) {
             self.add(found, clock, view);
         }
-        let needed = match &self.finder {
-            Finder::Pictures(pictures) => pictures.needed(),
-            Finder::Coded(coded) => coded.needed(),
-            Finder::Sounds(frames, ..) => Some(frames.needed()),
-        };
+        let needed = self.finder.needed();
         let spent = needed.unwrap_or_else(|| self.buffer.len().saturating_sub(2));
         if spent >= SPENT || (spent > 0 && spent * 2 > self.buffer.len()) {
             let spent = spent.min(self.buffer.len());
             self.buffer.drain(..spent);
             self.gone += spent as u64;
-            match &mut self.finder {
-                Finder::Pictures(pictures) => pictures.forget(spent),
-                Finder::Coded(coded) => coded.forget(spent),
-                Finder::Sounds(frames, ..) => frames.forget(spent),
-            }
+            self.finder.forget(spent);
             while self.stamps.get(1).is_some_and(|(at, _)| *at <= self.gone) {
                 self.stamps.pop_front();
             }
@@ -278,45 +236,6 @@ impl Elementary {
                 .is_some_and(|at| at.stream <= self.gone)
             {
                 self.packets_at.pop_front();
-            }
-        }
-    }
-
-    /// The next whole sample.
-    fn find(&mut self, is_end: bool) -> Option<Found> {
-        match &mut self.finder {
-            Finder::Pictures(pictures) => {
-                let picture = pictures.next(&self.buffer, is_end)?;
-                Some(Found {
-                    start: picture.start,
-                    size: picture.size,
-                    sync: picture.sync && pictures.parameters.are_known(),
-                    order: None,
-                    counted: Some(picture.counted),
-                })
-            }
-            Finder::Coded(coded) => {
-                let picture = coded.next(&self.buffer, is_end)?;
-                Some(Found {
-                    start: picture.start,
-                    size: picture.size,
-                    sync: picture.sync,
-                    order: Some(picture.order),
-                    counted: None,
-                })
-            }
-            Finder::Sounds(frames, framing, kind) => {
-                let frame = frames.next(&self.buffer, is_end)?;
-                if kind.is_none() {
-                    *kind = framing.kind(&self.buffer[frame.start..frame.end]);
-                }
-                Some(Found {
-                    start: frame.start,
-                    size: frame.size as u32,
-                    sync: kind.is_some(),
-                    order: None,
-                    counted: None,
-                })
             }
         }
     }
@@ -343,7 +262,7 @@ impl Elementary {
                 (bare.take(counted, pictures.parameters.shape), 0)
             }
             (Finder::Sounds(..), ..) => (self.sound_time(stamp, clock), 0),
-            _ => self.picture_time(stamp, found.order, clock),
+            _ => self.picture_time(stamp, &found, clock),
         };
         if self.table.is_empty() {
             self.first = at;
@@ -351,7 +270,7 @@ impl Elementary {
             self.table.set_last_duration((at - self.last) as u32);
         }
         let usual = match &self.finder {
-            Finder::Pictures(_) | Finder::Coded(_) => match found.order {
+            Finder::Pictures(_) | Finder::Coded(_) | Finder::Visual(_) => match found.order {
                 Some(order) => order.ticks,
                 None => match self.bare.as_ref().and_then(Bare::period) {
                     Some(period) => period.ticks,
@@ -382,10 +301,10 @@ impl Elementary {
     fn picture_time(
         &mut self,
         stamp: Option<Stamp>,
-        order: Option<Order>,
+        found: &Found,
         clock: &mut Clock,
     ) -> (i64, i32) {
-        let last = self.table.last();
+        let (last, order) = (self.table.last(), found.order);
         if last.is_none() && stamp.is_none() {
             // Pictures that others wait for are decoded one picture earlier than they would be shown.
             self.group.shown = order.map_or(0, |order| order.period.into());
@@ -394,8 +313,12 @@ impl Elementary {
         let Some(stamp) = stamp else {
             // Decoded after the one before, and shown where it stands in its group.
             let at = self.end();
-            let waits = match order {
-                Some(_) => (self.group.shown + number - at).clamp(0, i64::from(RATE)) as i32,
+            let own = match (order, found.own) {
+                (Some(_), _) => Some(number),
+                (None, own) => own,
+            };
+            let waits = match own {
+                Some(own) => (self.group.shown + own - at).clamp(0, i64::from(RATE)) as i32,
                 None => {
                     self.untimed += 1;
                     last.map_or(0, |last| last.cts)
@@ -405,7 +328,7 @@ impl Elementary {
         };
         let stated = clock.place(stamp.decoded, last.map(|_| self.last));
         let shown = stated + i64::from(wait(stamp));
-        self.group.shown = shown - number;
+        self.group.shown = shown - found.own.unwrap_or(number);
         // Two are not decoded at once, whatever is stated. When they are shown stays.
         let at = match last {
             Some(_) => stated.max(self.last + 1),

@@ -7,9 +7,9 @@
 //! has it made of the file by [`view`], which finds the beginning by the [`Place`](crate::Place)s in the index.
 //!
 //! [`carrier`] says what the streams lie in, and [`reader`] goes through the file once: [`ts`] and [`ps`] take packets apart,
-//! [`psi`] says which streams there are, [`pes`] what time it is; [`elementary`] puts a stream together again. [`pictures`] (with
-//! [`parameters`] and [`sequence`]), [`coded`] and [`sounds`] (with [`latm`] and [`opus`]) find the samples in it. [`clock`] lays their times on
-//! one line, [`bare`] tells them where nothing states them, and [`film`] makes tracks of it. Beside that, [`multiplex`] makes one
+//! [`psi`] says which streams there are, [`pes`] what time it is; [`elementary`] puts a stream together again, and
+//! [`finder`] finds its samples: [`pictures`] (with [`parameters`] and [`sequence`]), [`coded`], [`visual`] and [`sounds`] (with
+//! [`latm`] and [`opus`]). [`clock`] lays their times on one line, [`bare`] tells them where nothing states them, and [`film`] makes tracks of it. Beside that, [`multiplex`] makes one
 //! track of all packets of a transport stream as they are.
 
 mod bare;
@@ -18,6 +18,7 @@ mod clock;
 mod coded;
 mod elementary;
 mod film;
+mod finder;
 mod latm;
 mod multiplex;
 mod nal;
@@ -33,6 +34,7 @@ mod sounds;
 mod streams;
 mod ts;
 mod view;
+mod visual;
 
 pub(crate) use carrier::Carrier;
 pub(crate) use multiplex::MOST_TABLES;

@@ -154,10 +154,11 @@ impl<'a> Packet<'a> {
                 let codes = CODE.find_iter(body).filter_map(|at| body.get(at + 3));
                 let first = codes
                     .copied()
-                    .find(|code| matches!(code, 0xb3 | 0x67 | 0x27 | 0x40));
+                    .find(|code| matches!(code, 0xb3 | 0xb0 | 0x67 | 0x27 | 0x40));
                 match first {
                     Some(0x67 | 0x27) => Coding::H264,
                     Some(0x40) => Coding::H265,
+                    Some(0xb0) => Coding::Mpeg4Visual,
                     _ => Coding::MpegVideo,
                 }
             }

@@ -24,6 +24,8 @@ pub enum Coding {
     H265,
     /// MPEG-1 or MPEG-2 picture.
     MpegVideo,
+    /// MPEG-4 Visual.
+    Mpeg4Visual,
     /// MPEG-1 or MPEG-2 sound.
     MpegAudio,
     /// AAC with ADTS headers.
@@ -41,7 +43,10 @@ pub enum Coding {
 impl Coding {
     /// Whether it is picture that can be played.
     pub fn is_picture(&self) -> bool {
-        matches!(self, Coding::H264 | Coding::H265 | Coding::MpegVideo)
+        matches!(
+            self,
+            Coding::H264 | Coding::H265 | Coding::MpegVideo | Coding::Mpeg4Visual
+        )
     }
 
     /// Whether it can be played.
@@ -286,7 +291,7 @@ fn coding(kind: u8, descriptors: &[(u8, &[u8])]) -> Coding {
         0x01 | 0x02 => Coding::MpegVideo,
         0x03 | 0x04 => Coding::MpegAudio,
         0x0f => Coding::Adts,
-        0x10 => Coding::Other("MPEG-4 Visual picture"),
+        0x10 => Coding::Mpeg4Visual,
         0x11 => Coding::Latm,
         0x15 => Coding::Other("metadata"),
         0x1b => Coding::H264,

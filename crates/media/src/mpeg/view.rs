@@ -35,7 +35,7 @@ impl How {
         Some(match (&track.codec, track.kind) {
             (Codec::H264(_), _) => How::Units(Family::H264),
             (Codec::H265(_), _) => How::Units(Family::H265),
-            (Codec::MpegVideo(_), _) => How::Bytes,
+            (Codec::MpegVideo(_) | Codec::Mpeg4Visual(_), _) => How::Bytes,
             (Codec::MpegAudio(_), _) => How::Frames(Framing::Mpeg),
             (Codec::Aac(_), _) => How::Aac,
             (Codec::Ac3 | Codec::Eac3, _) => How::Frames(Framing::Dolby),

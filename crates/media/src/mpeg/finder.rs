@@ -1,0 +1,126 @@
+//! What finds the samples of a stream, by what it is coded in.
+
+use super::coded::{Coded, Order};
+use super::nal::Family;
+use super::pictures::{Counted, Pictures};
+use super::psi::Coding;
+use super::sounds::{Frames, Framing, Kind};
+use super::visual::Visual;
+
+/// What finds samples.
+#[derive(Debug)]
+pub enum Finder {
+    Pictures(Box<Pictures>),
+    Coded(Box<Coded>),
+    Visual(Box<Visual>),
+    Sounds(Frames, Framing, Option<Kind>),
+}
+
+/// A sample that was found.
+pub struct Found {
+    pub start: usize,
+    pub size: u32,
+    pub sync: bool,
+    pub order: Option<Order>,
+    pub counted: Option<Counted>,
+    /// When it is shown by its own count, which begins anywhere: ticks of 90 kHz.
+    pub own: Option<i64>,
+}
+
+impl Finder {
+    /// For a stream of this coding; `None`: it cannot be played.
+    pub fn of(coding: &Coding) -> Option<Finder> {
+        let pictures = |family| Finder::Pictures(Box::new(Pictures::new(family)));
+        let sounds = |framing| Finder::Sounds(Frames::new(framing), framing, None);
+        Some(match coding {
+            Coding::H264 => pictures(Family::H264),
+            Coding::H265 => pictures(Family::H265),
+            Coding::MpegVideo => Finder::Coded(Box::default()),
+            Coding::Mpeg4Visual => Finder::Visual(Box::default()),
+            Coding::MpegAudio => sounds(Framing::Mpeg),
+            Coding::Adts => sounds(Framing::Adts),
+            Coding::Latm => sounds(Framing::Latm),
+            Coding::Dolby => sounds(Framing::Dolby),
+            Coding::Opus(channels) => sounds(Framing::Opus(*channels)),
+            Coding::Other(_) => return None,
+        })
+    }
+
+    /// Whether it finds pictures.
+    pub fn is_picture(&self) -> bool {
+        !matches!(self, Finder::Sounds(..))
+    }
+
+    /// The sample entry; `None`: what it is set up by has not come.
+    pub fn entry(&self) -> Option<Vec<u8>> {
+        match self {
+            Finder::Pictures(pictures) => pictures.parameters.entry(),
+            Finder::Coded(coded) => coded.entry(),
+            Finder::Visual(visual) => visual.entry(),
+            Finder::Sounds(_, _, kind) => kind.as_ref().map(|kind| kind.entry.clone()),
+        }
+    }
+
+    /// From where on bytes are still needed.
+    pub fn needed(&self) -> Option<usize> {
+        match self {
+            Finder::Pictures(pictures) => pictures.needed(),
+            Finder::Coded(coded) => coded.needed(),
+            Finder::Visual(visual) => visual.needed(),
+            Finder::Sounds(frames, ..) => Some(frames.needed()),
+        }
+    }
+
+    /// The first `gone` bytes are given no more.
+    pub fn forget(&mut self, gone: usize) {
+        match self {
+            Finder::Pictures(pictures) => pictures.forget(gone),
+            Finder::Coded(coded) => coded.forget(gone),
+            Finder::Visual(visual) => visual.forget(gone),
+            Finder::Sounds(frames, ..) => frames.forget(gone),
+        }
+    }
+
+    /// The next whole sample in `bytes`, which are those of the last call and more. `is_end`: nothing follows.
+    pub fn next(&mut self, bytes: &[u8], is_end: bool) -> Option<Found> {
+        let found = |start, size, sync| Found {
+            start,
+            size,
+            sync,
+            order: None,
+            counted: None,
+            own: None,
+        };
+        match self {
+            Finder::Pictures(pictures) => {
+                let picture = pictures.next(bytes, is_end)?;
+                let sync = picture.sync && pictures.parameters.are_known();
+                Some(Found {
+                    counted: Some(picture.counted),
+                    ..found(picture.start, picture.size, sync)
+                })
+            }
+            Finder::Coded(coded) => {
+                let picture = coded.next(bytes, is_end)?;
+                Some(Found {
+                    order: Some(picture.order),
+                    ..found(picture.start, picture.size, picture.sync)
+                })
+            }
+            Finder::Visual(visual) => {
+                let picture = visual.next(bytes, is_end)?;
+                Some(Found {
+                    own: Some(picture.shown),
+                    ..found(picture.start, picture.size, picture.sync)
+                })
+            }
+            Finder::Sounds(frames, framing, kind) => {
+                let frame = frames.next(bytes, is_end)?;
+                if kind.is_none() {
+                    *kind = framing.kind(&bytes[frame.start..frame.end]);
+                }
+                Some(found(frame.start, frame.size as u32, kind.is_some()))
+            }
+        }
+    }
+}
