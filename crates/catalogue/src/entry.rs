@@ -260,15 +260,15 @@ impl Protocols {
         let rtsp = title
             .tracks
             .iter()
-            .find(|track| !Payload::carries(&track.codec))
-            .and_then(|odd| {
+            .find_map(|track| Some((track, Payload::refused(&track.codec)?)))
+            .and_then(|(odd, why)| {
                 let left = title
                     .tracks
                     .iter()
                     .any(|track| track.kind == odd.kind && Payload::carries(&track.codec));
                 (!left).then(|| {
                     format!(
-                        "{} cannot be sent over RTP; use HLS, DASH or the file",
+                        "{} cannot be sent over RTP ({why}); use HLS, DASH or the file",
                         odd.codec.name()
                     )
                 })

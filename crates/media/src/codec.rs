@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::VorbisConfig;
+use crate::{PcmConfig, VorbisConfig};
 
 /// A track's codec with what its sample entry says of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +38,8 @@ pub enum Codec {
     TransportStream(Vec<u8>),
     /// Vorbis (`mp4a` with the object type that others write for it).
     Vorbis(VorbisConfig),
+    /// Uncompressed sound (`ipcm`).
+    Pcm(PcmConfig),
 }
 
 /// What is known of MPEG-4 Visual (ISO/IEC 14496-2).

@@ -7,7 +7,7 @@ use crate::{Codec, H264Config, H265Config, VpConfig};
 
 impl Codec {
     /// The `codecs` parameter of RFC 6381: `avc1.64001f`, `hvc1.1.6.L93.B0`, `av01.0.04M.08`,
-    /// `vp09.00.31.08`, `mp4a.40.2`, `ac-3`, `ec-3`, `opus`, `fLaC`.
+    /// `vp09.00.31.08`, `mp4a.40.2`, `ac-3`, `ec-3`, `opus`, `fLaC`, `ipcm`.
     pub fn rfc6381(&self) -> String {
         match self {
             Codec::H264(config) => {
@@ -31,6 +31,7 @@ impl Codec {
             Codec::Flac => "fLaC".into(),
             Codec::TransportStream(_) => "mp2t".into(),
             Codec::Vorbis(_) => format!("mp4a.{VORBIS:02X}"),
+            Codec::Pcm(_) => "ipcm".into(),
         }
     }
 
@@ -53,6 +54,7 @@ impl Codec {
             Codec::Flac => ("FLAC", None),
             Codec::TransportStream(_) => ("MPEG transport stream", None),
             Codec::Vorbis(_) => ("Vorbis", None),
+            Codec::Pcm(config) => ("PCM", pcm_size(config.bits)),
         };
         profile.map_or(codec.into(), |profile| format!("{codec} {profile}"))
     }
@@ -125,6 +127,16 @@ fn vp(fourcc: &str, config: &VpConfig) -> String {
         depth,
     } = config;
     format!("{fourcc}.{profile:02}.{level:02}.{depth:02}")
+}
+
+/// Sizes of the numbers of uncompressed sound.
+fn pcm_size(bits: u8) -> Option<&'static str> {
+    Some(match bits {
+        16 => "16-bit",
+        24 => "24-bit",
+        32 => "32-bit",
+        _ => return None,
+    })
 }
 
 /// Audio object types of ISO/IEC 14496-3 table 1.17.

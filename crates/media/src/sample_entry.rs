@@ -41,6 +41,15 @@ pub(crate) fn picture(
 
 /// An audio sample entry.
 pub(crate) fn sound(kind: &[u8; 4], rate: u32, channels: u16, config: &[u8]) -> Vec<u8> {
+    sound_of_bits(kind, (rate, channels, 16), config)
+}
+
+/// An audio sample entry that states the bits of a sample, beside rate and channels; 16 for all that is compressed.
+pub(crate) fn sound_of_bits(
+    kind: &[u8; 4],
+    (rate, channels, bits): (u32, u16, u8),
+    config: &[u8],
+) -> Vec<u8> {
     // A fraction of 16.16; higher rates are in the configuration only.
     let rate = if rate <= 0xffff { rate << 16 } else { 0 };
     boxed(
@@ -49,7 +58,7 @@ pub(crate) fn sound(kind: &[u8; 4], rate: u32, channels: u16, config: &[u8]) -> 
             &[0, 0, 0, 0, 0, 0, 0, 1],
             &[0; 8],
             &channels.to_be_bytes(),
-            &[0, 16, 0, 0, 0, 0],
+            &[0, bits, 0, 0, 0, 0],
             &rate.to_be_bytes(),
             config,
         ],

@@ -25,6 +25,7 @@ mod nal;
 mod options;
 mod opus;
 mod payload;
+mod pcm;
 mod plan;
 pub mod rtcp;
 pub mod sdp;

@@ -1,6 +1,6 @@
 //! The packetiser of one track: which payload format, and what a run of samples becomes in it.
 
-use reelway_media::{Codec, Kind, Mpeg4Visual, Nanos, TimedSample, Track};
+use reelway_media::{Codec, Kind, Mpeg4Visual, Nanos, PcmConfig, TimedSample, Track};
 
 use crate::bytes::Bytes;
 use crate::error::{PlanError, Unsupported};
@@ -8,7 +8,7 @@ use crate::options::PayloadOptions;
 use crate::plan::Plan;
 use crate::sdp::SdpMedia;
 use crate::timing::Timing;
-use crate::{aac, av1, frames, h264, h265, mp2t, mpeg, mpeg4, opus, vp};
+use crate::{aac, av1, frames, h264, h265, mp2t, mpeg, mpeg4, opus, pcm, vp};
 
 /// The packetiser of one track.
 ///
@@ -35,6 +35,7 @@ enum Format {
     /// Its `av1C`.
     Av1(Vec<u8>),
     Frames(frames::Frames),
+    Pcm(PcmConfig),
     /// Packets of its PAT and PMT.
     TransportStream(Vec<u8>),
 }
@@ -42,6 +43,11 @@ enum Format {
 impl Payload {
     /// Whether there is a payload format for a codec. A track of it may still have something that the format cannot carry.
     pub fn carries(codec: &Codec) -> bool {
+        Payload::refused(codec).is_none()
+    }
+
+    /// Why there is no payload format for a codec, in words; `None`: there is one.
+    pub fn refused(codec: &Codec) -> Option<String> {
         match codec {
             Codec::H264(_)
             | Codec::H265(_)
@@ -56,8 +62,9 @@ impl Payload {
             | Codec::Vp9(_)
             | Codec::Av1(_)
             | Codec::TransportStream(_)
-            | Codec::Vorbis(_) => true,
-            Codec::Flac => false,
+            | Codec::Vorbis(_) => None,
+            Codec::Pcm(config) => pcm::refused(config),
+            Codec::Flac => Some("no payload format exists".into()),
         }
     }
 
@@ -94,6 +101,10 @@ impl Payload {
                 mp2t::check(max_payload)?;
                 (Format::TransportStream(tables.clone()), mp2t::CLOCK_RATE)
             }
+            Codec::Pcm(config) => {
+                pcm::check(config)?;
+                (Format::Pcm(*config), frames::rate(track))
+            }
             Codec::Flac => {
                 let words = "there is no RTP payload format for FLAC; HLS and DASH play this film";
                 return Err(Unsupported::new(words));
@@ -114,6 +125,7 @@ impl Payload {
             | Format::Opus
             | Format::Mpeg4Visual(_)
             | Format::Vp(_)
+            | Format::Pcm(_)
             | Format::Frames(_) => Plan::default(),
         };
         let (encoding, fmtp) = match &format {
@@ -126,6 +138,7 @@ impl Payload {
             Format::Vp(vp) => vp.sdp(),
             Format::Av1(config) => av1::sdp(config),
             Format::Frames(frames) => frames.sdp(track),
+            Format::Pcm(config) => pcm::sdp(config, track),
             Format::TransportStream(_) => mp2t::sdp(),
         };
         let media = match track.kind {
@@ -181,6 +194,7 @@ impl Payload {
             Format::Mpeg4Visual(_) => Ok(mpeg4::plan(samples, self.timing, self.max_payload)),
             Format::Vp(vp) => Ok(vp.plan(samples, self.timing, self.max_payload)),
             Format::Frames(frames) => Ok(frames.plan(samples, self.timing, self.max_payload)),
+            Format::Pcm(config) => Ok(pcm::plan(config, samples, self.timing, self.max_payload)),
             Format::TransportStream(_) => Ok(mp2t::plan(samples, self.timing, self.max_payload)),
         }
     }

@@ -1,6 +1,6 @@
 //! Films made to order.
 //!
-//! `recipes` lists them: each is made by ffmpeg, or by taking another apart and putting it together
+//! `recipes` and `uncompressed` list them: each is made by ffmpeg, or by taking another apart and putting it together
 //! again ([`crate::boxes`]). A film is made once into `target/films/KEY/NAME.mp4`, where the key is a
 //! hash over its recipe, so that another run finds it and a changed recipe makes it anew. A lock
 //! file a film keeps tests that run beside each other from making it twice.
@@ -8,6 +8,7 @@
 mod custom;
 mod recipes;
 mod transport;
+mod uncompressed;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -41,6 +42,15 @@ impl Film {
         })
     }
 
+    /// Whether its samples do not lie in the file as they are played.
+    pub fn is_viewed(&self) -> bool {
+        self.path.extension().is_some_and(|extension| {
+            ["ts", "m2ts", "mpg"]
+                .iter()
+                .any(|other| extension == *other)
+        })
+    }
+
     /// Options by which ffmpeg reads all of its frames, whatever is to be shown of them.
     pub fn read_whole(&self) -> &'static [&'static str] {
         match self.is_mp4() {
@@ -59,6 +69,8 @@ pub enum FilmKind {
     NotRtp,
     /// Its samples do not lie in the file as they are played: an MPEG transport stream.
     Viewed,
+    /// Sound of it is uncompressed: its samples are others for every tool.
+    Uncompressed,
     /// Too long or too big for a test that plays it through.
     Big,
 }
@@ -101,7 +113,7 @@ pub fn film(name: &str) -> Film {
 
 /// All films, made if they are not there, on all cores.
 pub fn all() -> Vec<Film> {
-    let names: Vec<&str> = recipes::RECIPES.iter().map(|recipe| recipe.name).collect();
+    let names: Vec<&str> = recipes().map(|recipe| recipe.name).collect();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
@@ -118,7 +130,7 @@ pub fn all() -> Vec<Film> {
 /// All films whose samples lie in the file as they are played, and that are neither too long nor too big to be played through.
 pub fn playable() -> Vec<Film> {
     let mut films = all();
-    films.retain(|film| !matches!(film.kind, FilmKind::Big | FilmKind::Viewed));
+    films.retain(|film| matches!(film.kind, FilmKind::Plain | FilmKind::NotRtp));
     films
 }
 
@@ -127,6 +139,12 @@ pub fn viewed() -> Vec<Film> {
     let mut films = all();
     films.retain(|film| film.kind == FilmKind::Viewed);
     films
+}
+
+/// All films with uncompressed sound.
+pub fn uncompressed() -> Vec<Film> {
+    let names = uncompressed::RECIPES.iter().map(|recipe| recipe.name);
+    names.map(film).collect()
 }
 
 /// A directory with these films under their names, by hard link, for a server to serve; it is
@@ -160,9 +178,12 @@ pub fn target_dir() -> PathBuf {
     }
 }
 
+fn recipes() -> impl Iterator<Item = &'static Recipe> {
+    recipes::RECIPES.iter().chain(uncompressed::RECIPES)
+}
+
 fn recipe(name: &str) -> Result<&'static Recipe> {
-    recipes::RECIPES
-        .iter()
+    recipes()
         .find(|recipe| recipe.name == name)
         .context("no such film")
 }
@@ -234,7 +255,8 @@ fn make(name: &str) -> Result<Film> {
 
 /// The arguments of a recipe with its abbreviations written out.
 fn words(arguments: &str) -> Vec<String> {
-    let short: HashMap<_, _> = recipes::SHORT.into_iter().collect();
+    let short = recipes::SHORT.into_iter().chain([uncompressed::SHORT]);
+    let short: HashMap<_, _> = short.collect();
     let mut words = Vec::new();
     for word in arguments.split_whitespace() {
         match short.get(word) {

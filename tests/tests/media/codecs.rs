@@ -35,6 +35,7 @@ fn containers_and_codecs_are_told_apart() {
                 Codec::Flac => ("flac", "fLaC"),
                 Codec::Vorbis(_) => ("vorbis", "mp4a"),
                 Codec::MpegAudio(_) => (stream.codec.as_str(), "mp4a"),
+                Codec::Pcm(_) => panic!("{}: uncompressed sound", film.name),
                 Codec::TransportStream(_) => panic!("{}: a track of all tracks", film.name),
             };
             assert_eq!(codec.0, stream.codec, "{}", film.name);

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::{LazyLock, Mutex};
 
 use reelway_media::{Group, Index, IndexOptions, Kind, ReadIndexError, Track, index_with};
-use reelway_tests::films::{self, Film, FilmKind};
+use reelway_tests::films::{self, Film};
 use reelway_tests::probe::{self, Edits, Stream};
 
 fn index(path: &Path) -> Result<Index, ReadIndexError> {
@@ -377,7 +377,7 @@ fn a_film_begins_with_its_first_picture_and_lasts_as_long_as_ffprobe_says() {
 fn indexing_reads_no_media() {
     // Of transport streams all is read.
     let mut films = films::all();
-    films.retain(|film| film.kind != FilmKind::Viewed);
+    films.retain(|film| !film.is_viewed());
     for_each(&films, |film| {
         let mut read = 0;
         let index = index_reading(&film.path, |range| read += range.end - range.start)

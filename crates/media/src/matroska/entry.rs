@@ -5,7 +5,7 @@ use crate::mp4::{Entry, entry_of};
 use crate::sample_entry::{boxed, dac3, dec3, decoder, dfla, esds, picture, sound};
 use crate::title::Kind;
 use crate::vorbis::OBJECT_TYPE as VORBIS;
-use crate::{VorbisConfig, vp};
+use crate::{PcmConfig, VorbisConfig, vp};
 
 /// Which frames a track's entry is made of, beside what its head says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub fn make(track: &Stated, frame: &[u8]) -> Result<Entry, String> {
         _ => Vec::new(),
     };
     let heard = |kind, config: &[u8]| match track.shape {
-        Shape::Sound { rate, channels } => sound(kind, rate, channels, config),
+        Shape::Sound { rate, channels, .. } => sound(kind, rate, channels, config),
         _ => Vec::new(),
     };
     let bytes = match track.codec.as_str() {
@@ -69,6 +69,8 @@ pub fn make(track: &Stated, frame: &[u8]) -> Result<Entry, String> {
         "A_MPEG/L2" | "A_MPEG/L3" => heard(b"mp4a", &decoder(mpeg_audio(track), 0x15, &[])),
         "A_AC3" => heard(b"ac-3", &dac3(frame).ok_or_else(missing)?),
         "A_EAC3" => heard(b"ec-3", &dec3(frame).ok_or_else(missing)?),
+        "A_PCM/INT/LIT" => pcm(track, true)?,
+        "A_PCM/INT/BIG" => pcm(track, false)?,
         _ => return Err(name(&track.codec)),
     };
     let kind = match track.shape {
@@ -76,6 +78,21 @@ pub fn make(track: &Stated, frame: &[u8]) -> Result<Entry, String> {
         _ => Kind::Audio,
     };
     entry_of(&bytes, kind)
+}
+
+/// The entry of uncompressed sound, whose lowest bytes come first or not.
+fn pcm(track: &Stated, little_endian: bool) -> Result<Vec<u8>, String> {
+    let Shape::Sound {
+        rate,
+        channels,
+        bits,
+    } = track.shape
+    else {
+        return Err(name(&track.codec));
+    };
+    let config = PcmConfig::new(bits.into(), little_endian, channels.into())?;
+    let missing = || format!("uncompressed sound of {rate} samples a second");
+    config.entry(rate).ok_or_else(missing)
 }
 
 /// `vpcC` of VP9; where its rate is not stated it counts as 30 pictures a second.
@@ -142,6 +159,7 @@ fn name(codec: &str) -> String {
         _ if codec.starts_with("V_MPEG4/ISO/") => "MPEG-4 Visual picture".to_owned(),
         _ if codec.starts_with("A_AAC") => "AAC sound".to_owned(),
         _ if codec.starts_with("A_DTS") => "DTS sound".to_owned(),
+        _ if codec.starts_with("A_PCM/FLOAT") => "floating-point sound".to_owned(),
         _ if codec.starts_with("A_PCM") => "uncompressed sound".to_owned(),
         _ => format!(
             "codec {}",
@@ -197,6 +215,7 @@ mod tests {
     const SOUND: Shape = Shape::Sound {
         rate: 48_000,
         channels: 2,
+        bits: 0,
     };
 
     #[test]

@@ -269,8 +269,14 @@ impl Film {
             .iter()
             .map(|shown| (*shown != FOLLOWS).then(|| ticks.count(*shown)))
             .collect();
+        if let Codec::Pcm(config) = &entry.codec {
+            let sizes: Vec<u32> = frames.table.iter().map(|frame| frame.size).collect();
+            let length = |nth: usize| Some(sizes.get(nth)? / config.frame_bytes());
+            return Ok((rate, times::sound(&starts, ticks.timescale, rate, length)));
+        }
         let frame = frame.or(own).filter(|frame| *frame > 0);
-        Ok((rate, times::sound(&starts, ticks.timescale, rate, frame)))
+        let times = times::sound(&starts, ticks.timescale, rate, |_| frame);
+        Ok((rate, times))
     }
 
     /// When pictures are shown; those that share a block, with the first of it.

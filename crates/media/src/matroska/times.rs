@@ -60,16 +60,22 @@ fn usual_step(sorted: &[i64]) -> i64 {
     }
 }
 
-/// Times of sound frames at `rate` samples a second, each of `frame` samples where all have the same number; `starts` are their
+/// Times of sound frames at `rate` samples a second, the n-th of `frame(n)` samples where that is known; `starts` are their
 /// times in ticks of `timescale`, `None` for those that follow another one in its block. What is stated is rounded, so a frame begins
 /// where the one before it ended, unless its block states another time by more than rounding explains.
-pub fn sound(starts: &[Option<i64>], timescale: u32, rate: u32, frame: Option<u32>) -> Times {
+pub fn sound(
+    starts: &[Option<i64>],
+    timescale: u32,
+    rate: u32,
+    frame: impl Fn(usize) -> Option<u32>,
+) -> Times {
     // Rounding to a tick, by writers that add up rounded times to two.
     let most_off = rescale(2, timescale, rate).max(1);
     let mut at: Vec<i64> = Vec::with_capacity(starts.len());
     for (number, start) in starts.iter().enumerate() {
         let stated = start.map(|start| rescale(start, timescale, rate));
-        let follows = match (at.last(), frame) {
+        let before = number.checked_sub(1).and_then(&frame);
+        let follows = match (at.last(), before) {
             (Some(last), Some(frame)) => Some(last + i64::from(frame)),
             // Frames of different lengths in one block: until the next block, evenly.
             (Some(last), None) if stated.is_none() => {
@@ -91,7 +97,8 @@ pub fn sound(starts: &[Option<i64>], timescale: u32, rate: u32, frame: Option<u3
         // Sound does not go back.
         at.push(last.map_or(begin, |last| begin.max(last)));
     }
-    let usual = frame.map_or_else(|| usual_step(&at), i64::from);
+    let last = at.len().checked_sub(1).and_then(&frame);
+    let usual = last.map_or_else(|| usual_step(&at), i64::from);
     let end = at.last().map_or(0, |last| last + usual);
     let next = at.iter().skip(1).copied().chain([end]);
     let steps = at
@@ -140,7 +147,7 @@ mod tests {
         let starts: Vec<_> = (0..1000)
             .map(|n| Some((n * 1_024_000 + 22_050) / 44_100))
             .collect();
-        let times = sound(&starts, 1000, 44_100, Some(1024));
+        let times = sound(&starts, 1000, 44_100, |_| Some(1024));
         assert!(times.steps.iter().all(|step| *step == (1024, 0)));
         assert_eq!(times.end, 1_024_000);
     }
@@ -148,10 +155,10 @@ mod tests {
     #[test]
     fn a_gap_in_the_sound_stays_and_sound_in_one_block_follows_itself() {
         let starts = [Some(0), None, None, Some(500), None];
-        let times = sound(&starts, 1000, 48_000, Some(1024));
+        let times = sound(&starts, 1000, 48_000, |_| Some(1024));
         let steps: Vec<u32> = times.steps.iter().map(|(step, _)| *step).collect();
         assert_eq!(steps, [1024, 1024, 24_000 - 2048, 1024, 1024]);
-        let times = sound(&[Some(0), None, None, Some(60)], 1000, 48_000, None);
+        let times = sound(&[Some(0), None, None, Some(60)], 1000, 48_000, |_| None);
         let steps: Vec<u32> = times.steps.iter().map(|(step, _)| *step).collect();
         assert_eq!(steps, [960, 960, 960, 960]);
     }
@@ -178,7 +185,7 @@ mod tests {
         ) {
             let mut at = 0;
             let starts: Vec<Option<i64>> = steps.iter().map(|step| { at += step; Some(at) }).collect();
-            let times = sound(&starts, 1000, 48_000, frame);
+            let times = sound(&starts, 1000, 48_000, |_| frame);
             let mut at = times.first;
             for ((step, _), start) in times.steps.iter().zip(&starts) {
                 prop_assert!((at - start.unwrap() * 48).abs() <= 96);

@@ -62,6 +62,8 @@ pub enum Shape {
         rate: u32,
         /// Channels.
         channels: u16,
+        /// Bits of a number of uncompressed sound; 0: not stated.
+        bits: u8,
     },
     /// Something else: subtitles, buttons.
     #[default]
@@ -256,9 +258,11 @@ fn sound(audio: Option<Element>) -> Shape {
     };
     let rate = child(0xb5).map_or(8000.0, |(rate, _)| rate);
     let channels = child(0x9f).map_or(1, |(_, channels)| channels);
+    let bits = child(0x6264).map_or(0, |(_, bits)| bits);
     Shape::Sound {
         rate: rate.round().clamp(0.0, 768_000.0) as u32,
         channels: channels.min(255) as u16,
+        bits: bits.min(255) as u8,
     }
 }
 
@@ -287,6 +291,7 @@ mod tests {
         let expected = Shape::Sound {
             rate: 8000,
             channels: 1,
+            bits: 0,
         };
         assert_eq!((tracks.len(), tracks[0].shape), (1, expected));
         assert_eq!(tracks[0].language.as_deref(), Some("eng"));

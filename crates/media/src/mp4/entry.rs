@@ -2,7 +2,7 @@
 
 use super::audio_config::{Esds, audio_config};
 use super::boxes::{Boxed, Header, fourcc};
-use super::config;
+use super::{config, pcm_entry};
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::vorbis::OBJECT_TYPE as VORBIS;
 use crate::{Codec, Kind, Mpeg4Visual, MpegAudio, MpegVideo, Sound, VorbisConfig, VpConfig};
@@ -223,6 +223,17 @@ fn sound(entry: &Boxed, stsd_version: u8) -> Result<Known, IndexError> {
         ..said
     };
     entry.fields(0).take(fixed)?;
+    if pcm_entry::is_one(&entry.kind) {
+        let is_iso = entry.kind == *b"ipcm" && version == 0 && stsd_version == 0;
+        let known = pcm_entry::parse(entry, version, fixed, said)?;
+        return Ok(known.map(|(config, sound, bytes)| Entry {
+            codec: Codec::Pcm(config),
+            size: (0, 0),
+            pixel_aspect: (1, 1),
+            sound: Some(sound),
+            bytes: if is_iso { verbatim(entry) } else { bytes },
+        }));
+    }
     let find = |kind| inner(entry, fixed, kind);
     let mut bytes = verbatim(entry);
     let (codec, sound) = match &entry.kind {
@@ -363,8 +374,6 @@ fn unknown_sound(kind: [u8; 4]) -> String {
         b"dtsc" | b"dtsh" | b"dtsl" | b"dtse" | b"dtsx" => "DTS sound".into(),
         b"mlpa" => "TrueHD sound".into(),
         b"samr" | b"sawb" => "AMR sound".into(),
-        b"sowt" | b"twos" | b"lpcm" | b"in24" | b"in32" | b"fl32" | b"fl64" | b"ipcm" | b"fpcm"
-        | b"raw " => "uncompressed sound".into(),
         _ => format!("sound in {}", fourcc(kind)),
     }
 }

@@ -1,8 +1,8 @@
 //! MP4 (ISO/IEC 14496-12) becomes an [`crate::Index`].
 //!
 //! [`reader`] walks the boxes of the file and asks for `moov` and `moof`; [`moov`] reads the tracks,
-//! with [`entry`] (and [`config`], [`audio_config`]) for what they are coded in, [`edits`] for what
-//! of them is shown, [`meta`] for names, [`chapters`], [`subtitles`] (and [`timed_text`]); [`tables`] and [`fragments`] give the samples; [`timeline`]
+//! with [`entry`] (and [`config`], [`audio_config`], [`pcm_entry`]) for what they are coded in, [`edits`] for what
+//! of them is shown, [`meta`] for names, [`chapters`], [`subtitles`] (and [`timed_text`]); [`tables`] and [`fragments`] give the samples, of which [`units`] joins those of uncompressed sound; [`timeline`]
 //! lays all of it on one timeline.
 //!
 //! The boxes are read by our own small reader ([`boxes`]) and not by a crate: sample entries are
@@ -21,11 +21,13 @@ mod entry;
 mod fragments;
 mod meta;
 mod moov;
+mod pcm_entry;
 mod reader;
 mod subtitles;
 mod tables;
 mod timed_text;
 mod timeline;
+mod units;
 
 pub(crate) use audio_config::RATES as AAC_RATES;
 pub(crate) use bits::Bits;

@@ -8,6 +8,7 @@ use super::fragments::{Defaults, FragmentTrack, Gathered, Tracks};
 use super::meta;
 use super::subtitles::{self, Holds, Pending, Subtitles};
 use super::tables::{self, Limits};
+use super::units::{self, Unit};
 use crate::chapters::MAX_CHAPTERS;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::text::TextTrack;
@@ -167,7 +168,10 @@ impl Movie {
             .find(b"edts")?
             .map(|edts| edits::read(&edts, &mut notes))
             .transpose()?;
-        let tables = tables::read(&stbl, limits)?;
+        let tables = match entries.iter().flatten().find_map(Unit::of) {
+            Some(unit) => units::read(&stbl, limits, unit)?,
+            None => tables::read(&stbl, limits)?,
+        };
         notes.extend(tables.notes);
         for note in notes {
             self.note(format!("track {id}: {note}"));
@@ -274,6 +278,18 @@ impl Movie {
             },
         });
         Ok(Ok(()))
+    }
+
+    /// Joins samples of fragments that are units of sound together only.
+    pub fn join_units(&mut self) {
+        if self.fragments.is_none() {
+            return;
+        }
+        for draft in &mut self.tracks {
+            if let Some(unit) = draft.entry().ok().and_then(Unit::of) {
+                draft.gathered.samples = units::joined(&draft.gathered.samples, unit);
+            }
+        }
     }
 
     fn pass_over(&mut self, id: u32, reason: &str) -> Result<(), IndexError> {

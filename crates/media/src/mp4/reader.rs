@@ -94,7 +94,10 @@ impl Reader {
             Container::Mp4
         };
         match self.movie.take() {
-            Some(movie) => lay_out(movie, container).map(Step::Done),
+            Some(mut movie) => {
+                movie.join_units();
+                lay_out(movie, container).map(Step::Done)
+            }
             None if self.len == 0 => {
                 Err(self.error(IndexErrorKind::Incomplete, "the file is empty".into()))
             }

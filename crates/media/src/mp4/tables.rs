@@ -81,6 +81,34 @@ pub struct Tables {
     pub notes: Vec<String>,
 }
 
+impl Tables {
+    /// The next samples have this description.
+    pub(super) fn describe(&mut self, description: u32) {
+        match self.description {
+            0 => self.description = description,
+            first if first != description => {
+                self.other_description.get_or_insert(description);
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes what the tables lack: of `count` samples, `number` have a place, and so many have a duration.
+    pub(super) fn note_missing(&mut self, number: u32, count: u32, timed: u64) {
+        if number < count {
+            self.notes.push(format!(
+                "{} of {count} samples have no place in the file (stco, stsc) and are skipped",
+                count - number
+            ));
+        }
+        if timed < u64::from(number) {
+            self.notes.push(format!(
+                "stts times {timed} of {number} samples; the last duration goes on"
+            ));
+        }
+    }
+}
+
 /// Reads the tables in `stbl`.
 pub fn read(stbl: &Boxed, limits: &mut Limits) -> Result<Tables, IndexError> {
     let mut tables = Tables::default();
@@ -111,10 +139,8 @@ pub fn read(stbl: &Boxed, limits: &mut Limits) -> Result<Tables, IndexError> {
         let (samples, description) = runs.of_chunk(chunk)?;
         let mut offset = chunks.offset(chunk);
         let samples = samples.min(count - number);
-        if samples > 0 && tables.description == 0 {
-            tables.description = description;
-        } else if samples > 0 && tables.description != description {
-            tables.other_description.get_or_insert(description);
+        if samples > 0 {
+            tables.describe(description);
         }
         for _ in 0..samples {
             let size = sizes.next();
@@ -135,19 +161,9 @@ pub fn read(stbl: &Boxed, limits: &mut Limits) -> Result<Tables, IndexError> {
         }
     }
     if number < count {
-        let note = format!(
-            "{} of {count} samples have no place in the file (stco, stsc) and are skipped",
-            count - number
-        );
-        tables.notes.push(note);
         limits.samples += count - number;
     }
-    if durations.given < u64::from(number) {
-        tables.notes.push(format!(
-            "stts times {} of {number} samples; the last duration goes on",
-            durations.given
-        ));
-    }
+    tables.note_missing(number, count, durations.given);
     if let Some(offsets) = offsets.filter(|offsets| offsets.given < u64::from(number)) {
         tables.notes.push(format!(
             "ctts ends after {} of {number} samples",
@@ -170,17 +186,18 @@ fn entries<'a, const N: usize>(table: &Boxed<'_, 'a>) -> Result<&'a [[u8; N]], I
 }
 
 /// `stsz` or `stz2`.
-struct Sizes<'p, 'a> {
-    of: Boxed<'p, 'a>,
-    count: u32,
-    fixed: u32,
+pub(super) struct Sizes<'p, 'a> {
+    pub of: Boxed<'p, 'a>,
+    pub count: u32,
+    /// Of all samples; 0: each has its own.
+    pub fixed: u32,
     bits: u8,
     table: &'a [u8],
     at: usize,
 }
 
 impl<'p, 'a> Sizes<'p, 'a> {
-    fn parse(stbl: &'p Boxed<'p, 'a>, limits: &Limits) -> Result<Option<Self>, IndexError> {
+    pub fn parse(stbl: &'p Boxed<'p, 'a>, limits: &Limits) -> Result<Option<Self>, IndexError> {
         if let Some(of) = stbl.find(b"stsz")? {
             let (_, _, mut fields) = of.full()?;
             let (fixed, count) = (fields.u32()?, fields.u32()?);
@@ -249,16 +266,16 @@ impl<'p, 'a> Sizes<'p, 'a> {
 }
 
 /// `stts` or `ctts`: runs of (count, value).
-struct Runs<'a> {
+pub(super) struct Runs<'a> {
     entries: std::slice::Iter<'a, [u8; 8]>,
     left: u32,
     value: u32,
     /// How many values were there to be had so far.
-    given: u64,
+    pub given: u64,
 }
 
 impl<'a> Runs<'a> {
-    fn parse(table: &Boxed<'_, 'a>) -> Result<Self, IndexError> {
+    pub fn parse(table: &Boxed<'_, 'a>) -> Result<Self, IndexError> {
         Ok(Runs {
             entries: entries::<8>(table)?.iter(),
             left: 0,
@@ -278,10 +295,30 @@ impl<'a> Runs<'a> {
         self.given += 1;
         Some(self.value)
     }
+
+    /// The sum of the next `count` values; where they have ended, the last one goes on.
+    pub fn sum(&mut self, count: u32) -> u64 {
+        let (mut sum, mut wanted) = (0, count);
+        while wanted > 0 {
+            if self.left == 0 {
+                let Some([a, b, c, d, rest @ ..]) = self.entries.next() else {
+                    return sum + u64::from(wanted) * u64::from(self.value);
+                };
+                self.left = u32::from_be_bytes([*a, *b, *c, *d]);
+                self.value = word(rest);
+            }
+            let run = self.left.min(wanted);
+            self.left -= run;
+            self.given += u64::from(run);
+            wanted -= run;
+            sum += u64::from(run) * u64::from(self.value);
+        }
+        sum
+    }
 }
 
 /// `stsc`: how many samples each chunk holds.
-struct Chunking<'p, 'a> {
+pub(super) struct Chunking<'p, 'a> {
     of: &'p Boxed<'p, 'a>,
     entries: &'a [[u8; 12]],
     at: usize,
@@ -290,7 +327,7 @@ struct Chunking<'p, 'a> {
 }
 
 impl<'p, 'a> Chunking<'p, 'a> {
-    fn parse(of: &'p Boxed<'p, 'a>) -> Result<Self, IndexError> {
+    pub fn parse(of: &'p Boxed<'p, 'a>) -> Result<Self, IndexError> {
         let mut chunking = Chunking {
             of,
             entries: entries(of)?,
@@ -314,7 +351,7 @@ impl<'p, 'a> Chunking<'p, 'a> {
     }
 
     /// Samples and description of chunk `chunk` (from 0), asked for in order.
-    fn of_chunk(&mut self, chunk: usize) -> Result<(u32, u32), IndexError> {
+    pub fn of_chunk(&mut self, chunk: usize) -> Result<(u32, u32), IndexError> {
         while let Some([first, samples, description]) = self.peek() {
             if first as usize > chunk + 1 {
                 break;
@@ -334,13 +371,13 @@ impl<'p, 'a> Chunking<'p, 'a> {
 }
 
 /// `stco` or `co64`.
-enum Chunks<'a> {
+pub(super) enum Chunks<'a> {
     Narrow(&'a [[u8; 4]]),
     Wide(&'a [[u8; 8]]),
 }
 
 impl<'a> Chunks<'a> {
-    fn parse(of: &Boxed<'_, 'a>) -> Result<Self, IndexError> {
+    pub fn parse(of: &Boxed<'_, 'a>) -> Result<Self, IndexError> {
         Ok(if of.kind == *b"co64" {
             Chunks::Wide(entries(of)?)
         } else {
@@ -348,14 +385,14 @@ impl<'a> Chunks<'a> {
         })
     }
 
-    fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         match self {
             Chunks::Narrow(table) => table.len(),
             Chunks::Wide(table) => table.len(),
         }
     }
 
-    fn offset(&self, chunk: usize) -> u64 {
+    pub fn offset(&self, chunk: usize) -> u64 {
         match self {
             Chunks::Narrow(table) => word(&table[chunk]).into(),
             Chunks::Wide(table) => u64::from_be_bytes(table[chunk]),

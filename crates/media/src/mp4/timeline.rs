@@ -9,7 +9,7 @@ use crate::index_error::{IndexError, IndexErrorKind};
 use crate::time::MAX_SECONDS;
 use crate::track_head::TrackHead;
 use crate::{
-    Container, Kind, Nanos, SECOND, SampleTable, Title, Track, nanos_to_ticks, rescale,
+    Codec, Container, Kind, Nanos, SECOND, SampleTable, Title, Track, nanos_to_ticks, rescale,
     ticks_to_nanos,
 };
 
@@ -172,6 +172,14 @@ impl Draft {
         }
     }
 
+    /// Frames before zero that its decoder needs; none of uncompressed sound.
+    fn priming(&self) -> usize {
+        match self.entry() {
+            Ok(entry) if matches!(entry.codec, Codec::Pcm(_)) => 0,
+            _ => PRIMING_FRAMES,
+        }
+    }
+
     /// A time of its media on the movie's timeline.
     fn point(&self, time: i64) -> Point {
         Point {
@@ -295,7 +303,7 @@ fn kept(draft: &Draft, shift: i64, movie_timescale: u32, container: Container) -
         Kind::Video => draft.sync_at(-shift).map_or(0, |(number, _)| number),
         Kind::Audio => {
             let heard = draft.times().find(|(_, times)| times.end + shift > 0);
-            heard.map_or(count, |(number, _)| number.saturating_sub(PRIMING_FRAMES))
+            heard.map_or(count, |(number, _)| number.saturating_sub(draft.priming()))
         }
     };
     let mut end = count;

@@ -134,6 +134,7 @@ pub fn track(codec: Codec, timescale: u32) -> Track {
         | Codec::Opus(_)
         | Codec::MpegAudio(_)
         | Codec::Flac
+        | Codec::Pcm(_)
         | Codec::Vorbis(_) => Kind::Audio,
         _ => Kind::Video,
     };

@@ -1,0 +1,199 @@
+//! Uncompressed sound in MP4 and QuickTime: which sample descriptions are known, and how samples are joined.
+
+mod common;
+
+use common::*;
+use reelway_media::{Codec, IndexErrorKind, IndexOptions, PcmConfig, Sound};
+
+/// A sound description of QuickTime's version 0, with this sample size.
+fn described(kind: &[u8; 4], bits: u8, boxes: &[u8]) -> Vec<u8> {
+    let mut entry = audio(kind, boxes);
+    entry[8 + 19] = bits;
+    entry
+}
+
+/// Version 1, which has four numbers more.
+fn version_1(kind: &[u8; 4], boxes: &[u8]) -> Vec<u8> {
+    let mut entry = audio(kind, &[&be(&[1, 3, 6, 2])[..], boxes].concat());
+    entry[8 + 9] = 1;
+    entry
+}
+
+/// Version 2 of `lpcm`.
+fn version_2(rate: f64, [channels, bits, flags, bytes]: [u32; 4]) -> Vec<u8> {
+    let more = [
+        &be(&[72])[..],
+        &rate.to_bits().to_be_bytes(),
+        &be(&[channels, 0x7f00_0000, bits, flags, bytes, 1]),
+    ];
+    let mut entry = audio(b"lpcm", &more.concat());
+    entry[8 + 9] = 2;
+    entry
+}
+
+fn pcmc(flags: u8, bits: u8) -> Vec<u8> {
+    boxed(b"pcmC", &[&[0, 0, 0, 0, flags, bits]])
+}
+
+/// A film of `count` samples, each one frame of `size` bytes, `chunk` of them in a chunk.
+fn film(entry: Vec<u8>, count: usize, size: u32, chunk: usize) -> Vec<u8> {
+    let spec = Spec {
+        size,
+        duration: 1,
+        cts: 0,
+        sync: true,
+    };
+    let mut track = Track::new(1, b"soun", entry, 48_000, vec![spec; count]);
+    track.chunk = chunk;
+    let track = track
+        .with_table(table(b"stts", 0, 1, &[count as u32, 1]))
+        .with_table(full(b"stsz", 0, 0, &[size, count as u32]));
+    let mut track = track;
+    track.without.push(*b"ctts");
+    write(&[track]).0
+}
+
+#[test]
+fn sample_descriptions_of_all_kinds_are_known() {
+    let stereo = |bits: u8, little_endian: bool| PcmConfig {
+        bits,
+        little_endian,
+        channels: 2,
+    };
+    let enda = |little: u8| boxed(b"wave", &[&boxed(b"enda", &[&[0, little]]), &[0; 4]]);
+    for (entry, expected) in [
+        (described(b"twos", 16, &[]), stereo(16, false)),
+        (described(b"sowt", 16, &[]), stereo(16, true)),
+        (described(b"twos", 24, &[]), stereo(24, false)),
+        (version_1(b"in24", &[]), stereo(24, false)),
+        (version_1(b"in24", &enda(0)), stereo(24, false)),
+        (version_1(b"in24", &enda(1)), stereo(24, true)),
+        (version_1(b"in32", &enda(1)), stereo(32, true)),
+        (version_2(48_000.0, [2, 16, 4 | 8, 4]), stereo(16, true)),
+        (
+            version_2(48_000.0, [2, 24, 2 | 4 | 8, 6]),
+            stereo(24, false),
+        ),
+        (audio(b"ipcm", &pcmc(1, 16)), stereo(16, true)),
+        (audio(b"ipcm", &pcmc(0, 24)), stereo(24, false)),
+    ] {
+        let title = index(&film(entry, 4800, expected.frame_bytes(), 4800))
+            .unwrap()
+            .title;
+        assert_eq!(title.tracks[0].codec, Codec::Pcm(expected));
+        let sound = Sound {
+            channels: 2,
+            rate: 48_000,
+        };
+        assert_eq!(title.tracks[0].sound, Some(sound));
+        assert_eq!(&title.tracks[0].sample_entry[4..8], b"ipcm");
+    }
+}
+
+#[test]
+fn rates_above_16_bits_are_kept() {
+    let entry = version_2(192_000.0, [1, 16, 2 | 4 | 8, 2]);
+    let title = index(&film(entry, 4800, 2, 4800)).unwrap().title;
+    assert_eq!(title.tracks[0].sound.as_ref().unwrap().rate, 192_000);
+}
+
+#[test]
+fn what_is_not_played_is_named() {
+    for (entry, words) in [
+        (audio(b"fl32", &[]), "floating-point sound"),
+        (audio(b"fpcm", &pcmc(0, 32)), "floating-point sound"),
+        (
+            version_2(48_000.0, [2, 32, 1 | 8, 8]),
+            "floating-point sound",
+        ),
+        (audio(b"raw ", &[]), "uncompressed sound of 8 bits"),
+        (
+            described(b"twos", 8, &[]),
+            "uncompressed sound of 8 bits and 2 channels",
+        ),
+        (version_2(48_000.0, [2, 24, 2 | 4, 8]), "laid out otherwise"),
+        (
+            version_2(48_000.0, [2, 16, 2 | 4 | 8 | 0x20, 4]),
+            "laid out otherwise",
+        ),
+        (
+            version_2(f64::NAN, [2, 16, 2 | 4 | 8, 4]),
+            "of 0 samples a second",
+        ),
+        (version_2(1e12, [2, 16, 2 | 4 | 8, 4]), "samples a second"),
+        (
+            version_2(48_000.0, [u32::MAX, 16, 4 | 8, u32::MAX]),
+            "laid out otherwise",
+        ),
+        (audio(b"ipcm", &[]), "without its configuration"),
+    ] {
+        let error = index(&film(entry, 10, 4, 10)).unwrap_err();
+        assert_eq!(error.kind, IndexErrorKind::Unplayable);
+        assert!(error.problem.contains(words), "{}", error.problem);
+    }
+}
+
+#[test]
+fn single_frames_are_joined_into_units_of_a_chunk() {
+    // Chunks of 4000 frames: three units each, of up to 40 ms.
+    let film = film(described(b"twos", 16, &[]), 10_000, 4, 4000);
+    let index = index(&film).unwrap();
+    let samples: Vec<_> = index.tables[0].iter().collect();
+    let durations: Vec<u32> = samples.iter().map(|sample| sample.duration).collect();
+    assert_eq!(durations, [1333, 1333, 1334, 1333, 1333, 1334, 1000, 1000]);
+    for pair in samples.windows(2) {
+        assert_eq!(pair[0].bytes().end, pair[1].offset);
+        assert_eq!(pair[0].size, pair[0].duration * 4);
+    }
+    assert_eq!(samples[0].offset + 40_000, film.len() as u64);
+}
+
+#[test]
+fn a_size_of_one_stands_for_a_frame() {
+    let entry = described(b"twos", 16, &[]);
+    let mut film = film(entry, 2000, 4, 2000);
+    let at = film.windows(4).position(|kind| kind == b"stsz").unwrap() + 8;
+    film[at + 3] = 1;
+    let index = index(&film).unwrap();
+    let sizes: Vec<u32> = index.tables[0].iter().map(|sample| sample.size).collect();
+    assert_eq!(sizes, [4000, 4000]);
+}
+
+#[test]
+fn samples_with_sizes_of_their_own_are_joined_where_they_follow_each_other() {
+    let spec = |frames: u32| Spec {
+        size: frames * 4,
+        duration: frames,
+        cts: 0,
+        sync: true,
+    };
+    let samples = [1000, 800, 200, 1920, 1, 2].map(spec);
+    let mut track = Track::new(
+        1,
+        b"soun",
+        described(b"sowt", 16, &[]),
+        48_000,
+        samples.to_vec(),
+    );
+    track.without.push(*b"ctts");
+    let index = index(&write(&[track]).0).unwrap();
+    let durations: Vec<u32> = index.tables[0]
+        .iter()
+        .map(|sample| sample.duration)
+        .collect();
+    assert_eq!(durations, [1800, 200, 1920, 3]);
+}
+
+#[test]
+fn chunks_that_reach_past_the_file_and_too_many_units_are_errors() {
+    let mut cut = film(described(b"twos", 16, &[]), 10_000, 4, 4000);
+    cut.truncate(cut.len() - 1);
+    assert_eq!(index(&cut).unwrap_err().kind, IndexErrorKind::Incomplete);
+    let options = IndexOptions {
+        max_samples: 7,
+        ..IndexOptions::default()
+    };
+    let whole = film(described(b"twos", 16, &[]), 10_000, 4, 4000);
+    let error = index_with(&whole, options).unwrap_err();
+    assert_eq!(error.kind, IndexErrorKind::TooLarge);
+}
