@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use reelway_media::{Codec, Index, IndexOptions, Kind, index_with};
+use reelway_media::{Codec, Index, IndexOptions, Kind, Sample, index_with};
 use reelway_tests::films::{self, Film};
 use reelway_tests::players::{ffmpeg, run};
+use reelway_tests::probe::{Edits, streams};
 use reelway_tests::server::{Options, Server};
 
 /// Bytes of a number in what ffmpeg gives.
@@ -161,6 +162,79 @@ fn the_server_says_why_uncompressed_sound_does_not_go_over_rtsp() {
         let why = answer["protocols"]["rtsp"].to_string();
         assert!(why.contains(words), "{film}: {answer}");
     }
+}
+
+#[test]
+fn uncompressed_sound_stands_to_the_picture_as_ffprobe_sees_it() {
+    for film in films::uncompressed() {
+        // ffprobe moves pictures with negative offsets.
+        if ["pcm_alone", "pcm_fragmented"].contains(&film.name) {
+            continue;
+        }
+        let index = index(&film.path);
+        let mine = |kind: Kind| {
+            let mut all = (0..).zip(&index.title.tracks);
+            let (number, track) = all.find(|(_, track)| track.kind == kind).expect("a track");
+            let mut at = track.groups.first().map_or(0, |group| group.dts);
+            let shown = index.tables[number].iter().map(|sample: Sample| {
+                let shown = at + i64::from(sample.cts) + track.shift;
+                at += i64::from(sample.duration);
+                shown
+            });
+            shown.min().expect("samples") as f64 / f64::from(track.timescale)
+        };
+        let streams = streams(&film.path, Edits::Apply);
+        let theirs = |kind: &str| {
+            let stream = streams.iter().find(|stream| stream.kind == kind);
+            let stream = stream.expect("a stream");
+            let packets = stream.packets.iter().filter(|packet| packet.has_pts);
+            let first = packets.map(|packet| packet.pts).min();
+            first.expect("a time") as f64 / f64::from(stream.timescale)
+        };
+        let mine = mine(Kind::Audio) - mine(Kind::Video);
+        let theirs = theirs("audio") - theirs("video");
+        assert!(
+            (mine - theirs).abs() < 0.0015,
+            "{}: sound begins {mine} s after the picture, for ffprobe {theirs}",
+            film.name
+        );
+    }
+}
+
+#[test]
+fn sound_of_a_view_that_begins_before_the_picture_stays_whole() {
+    let dir = films::temp_dir("early");
+    let path = dir.path().join("early.m2ts");
+    let (picture, sound) = (
+        films::film("video_only").path,
+        films::film("pcm_alone").path,
+    );
+    let arguments = [
+        "-itsoffset".as_ref(),
+        "0.07".as_ref(),
+        "-i".as_ref(),
+        picture.as_os_str(),
+        "-i".as_ref(),
+        sound.as_os_str(),
+        "-c:v".as_ref(),
+        "copy".as_ref(),
+        "-c:a".as_ref(),
+        "pcm_bluray".as_ref(),
+        "-ar".as_ref(),
+        "48000".as_ref(),
+        path.as_os_str(),
+    ];
+    run(ffmpeg(arguments), Duration::from_secs(60)).expect("early sound");
+    let index = index(&path);
+    let (_, track) = index.title.audio().next().expect("sound");
+    let begins = track.groups.get(0).map_or(0, |group| group.dts) + track.shift;
+    // Up to the unit in which the picture begins.
+    assert!(
+        (-7200..0).contains(&begins),
+        "{begins} of {}",
+        track.timescale
+    );
+    assert!(track.duration >= 5 * u64::from(track.timescale));
 }
 
 #[test]

@@ -27,16 +27,17 @@ impl PcmConfig {
     /// # Errors
     /// Why it cannot be played, in words.
     pub fn new(bits: u32, little_endian: bool, channels: u32) -> Result<PcmConfig, String> {
-        let known = u16::try_from(channels).ok().filter(|channels| {
-            matches!(bits, 16 | 24 | 32) && (1..=MOST_CHANNELS).contains(channels)
+        if !matches!(bits, 16 | 24 | 32) {
+            return Err(format!("uncompressed sound of {bits} bits"));
+        }
+        let known = u16::try_from(channels).ok();
+        let known = known.filter(|channels| (1..=MOST_CHANNELS).contains(channels));
+        let config = known.map(|channels| PcmConfig {
+            bits: bits as u8,
+            little_endian,
+            channels,
         });
-        known
-            .map(|channels| PcmConfig {
-                bits: bits as u8,
-                little_endian,
-                channels,
-            })
-            .ok_or_else(|| format!("uncompressed sound of {bits} bits and {channels} channels"))
+        config.ok_or_else(|| format!("uncompressed sound of {channels} channels"))
     }
 
     /// Bytes of a frame.
@@ -93,7 +94,7 @@ mod tests {
     #[test]
     fn other_numbers_of_bits_and_channels_cannot_be_played() {
         let why = PcmConfig::new(8, false, 2).unwrap_err();
-        assert_eq!(why, "uncompressed sound of 8 bits and 2 channels");
+        assert_eq!(why, "uncompressed sound of 8 bits");
         assert!(PcmConfig::new(16, false, 0).is_err());
         assert!(PcmConfig::new(16, false, 0x1_0002).is_err());
         let config = PcmConfig::new(16, false, 2).unwrap();

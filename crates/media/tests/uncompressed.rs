@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use reelway_media::{Codec, IndexErrorKind, IndexOptions, PcmConfig, Sound};
+use reelway_media::{Codec, Filled, Filling, IndexErrorKind, IndexOptions, PcmConfig, Sound};
 
 /// A sound description of QuickTime's version 0, with this sample size.
 fn described(kind: &[u8; 4], bits: u8, boxes: &[u8]) -> Vec<u8> {
@@ -107,10 +107,7 @@ fn what_is_not_played_is_named() {
             "floating-point sound",
         ),
         (audio(b"raw ", &[]), "uncompressed sound of 8 bits"),
-        (
-            described(b"twos", 8, &[]),
-            "uncompressed sound of 8 bits and 2 channels",
-        ),
+        (described(b"twos", 8, &[]), "uncompressed sound of 8 bits"),
         (version_2(48_000.0, [2, 24, 2 | 4, 8]), "laid out otherwise"),
         (
             version_2(48_000.0, [2, 16, 2 | 4 | 8 | 0x20, 4]),
@@ -196,4 +193,64 @@ fn chunks_that_reach_past_the_file_and_too_many_units_are_errors() {
     let whole = film(described(b"twos", 16, &[]), 10_000, 4, 4000);
     let error = index_with(&whole, options).unwrap_err();
     assert_eq!(error.kind, IndexErrorKind::TooLarge);
+}
+
+/// A private packet of a DVD with sound of this format, `at` ticks of 90 kHz in.
+fn dvd_packet(at: u32, format: u8, sound: &[u8]) -> Vec<u8> {
+    let stamp = [
+        0x21 | (at >> 29 & 0xe) as u8,
+        (at >> 22) as u8,
+        (at >> 14) as u8 | 1,
+        (at >> 7) as u8,
+        (at << 1) as u8 | 1,
+    ];
+    let head = [0xa0, 7, 0, 4, 0x0c, format, 0x80];
+    let size = (8 + head.len() + sound.len()) as u16;
+    [
+        &[0, 0, 1, 0xbd][..],
+        &size.to_be_bytes(),
+        &[0x81, 0x80, 5],
+        &stamp,
+        &head,
+        sound,
+    ]
+    .concat()
+}
+
+#[test]
+fn sound_of_a_dvd_that_changes_its_form_is_played_in_the_first() {
+    // Packets of 502 frames and a half, whose numbers count; after some there is one of another form.
+    let numbers: Vec<u8> = (0..8040u16).flat_map(u16::to_be_bytes).collect();
+    let mut film = vec![0, 0, 1, 0xba, 0x44, 0, 4, 0, 4, 1, 0, 0, 3, 0xf8];
+    for (nth, sound) in numbers.chunks(2010).enumerate() {
+        film.extend(dvd_packet(90_000 + nth as u32 * 942, 0x01, sound));
+        if nth == 3 {
+            film.extend(dvd_packet(100_000, 0x81, &[0xee; 2010]));
+        }
+    }
+    film.extend([0, 0, 1, 0xb9]);
+    let index = index(&film).unwrap();
+    let track = &index.title.tracks[0];
+    let expected = PcmConfig {
+        bits: 16,
+        little_endian: false,
+        channels: 2,
+    };
+    assert_eq!(track.codec, Codec::Pcm(expected));
+    let notes = index.title.notes.join("; ");
+    assert!(notes.contains("1 packets in another form"), "{notes}");
+    let durations: Vec<u32> = index.tables[0]
+        .iter()
+        .map(|sample| sample.duration)
+        .collect();
+    assert_eq!(durations, [960, 960, 960, 960, 180]);
+    let len = film.len() as u64;
+    let bytes = index.title.view.unwrap().bytes;
+    let filling = Filling::new(&index.title, &index.tables, len, 0..bytes);
+    let mut filling = filling.unwrap().unwrap();
+    let wanted = filling.wanted();
+    let mut view = vec![0; bytes as usize];
+    let wanted = &film[wanted.start as usize..wanted.end as usize];
+    let filled = filling.fill(wanted, &mut view, &mut Vec::new());
+    assert_eq!((filled, view), (Filled::Whole, numbers));
 }

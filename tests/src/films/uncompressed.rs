@@ -92,4 +92,34 @@ pub(super) const RECIPES: &[Recipe] = &[
         "mkv",
         "@picture @stereo @x264 -c:a pcm_s16le",
     ),
+    uncompressed(
+        "pcm_dvd",
+        "as on a DVD: 16 bits",
+        "mpg",
+        "@picture @stereo -s 720x576 -c:v mpeg2video -g 15 -bf 2 -b:v 3M -aspect 4:3 -c:a pcm_dvd -sample_fmt s16 -f dvd",
+    ),
+    uncompressed(
+        "pcm_dvd_24",
+        "as on a DVD: 24 bits at 96 kHz",
+        "mpg",
+        "@picture @stereo -s 720x576 -c:v mpeg2video -g 15 -bf 2 -b:v 3M -aspect 4:3 -c:a pcm_dvd -sample_fmt s32 -ar 96000 -f vob",
+    ),
+    uncompressed(
+        "pcm_blu_ray",
+        "as on a Blu-ray Disc: 16 bits",
+        "m2ts",
+        "@picture @stereo @x264 -c:a pcm_bluray -sample_fmt s16",
+    ),
+    uncompressed(
+        "pcm_blu_ray_24",
+        "as on a Blu-ray Disc: 24 bits in one channel, beside which there is one that fills",
+        "m2ts",
+        "@picture @sound @x264 -c:a pcm_bluray -sample_fmt s32 -ac 1",
+    ),
+    uncompressed(
+        "pcm_blu_ray_surround",
+        "as on a Blu-ray Disc: six channels in another order",
+        "m2ts",
+        "@picture @stereo @x264 -af pan=5.1|FL=FL|FR=FR|FC=0.3*FL|LFE=0.1*FR|BL=0.5*FL|BR=0.6*FR -c:a pcm_bluray -sample_fmt s16",
+    ),
 ];

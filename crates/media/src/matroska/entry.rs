@@ -201,7 +201,7 @@ fn dops(head: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Codec;
+    use crate::{Codec, Sound};
 
     fn stated(codec: &str, private: &[u8], shape: Shape) -> Stated {
         Stated {
@@ -271,6 +271,38 @@ mod tests {
         let entry = make(&stated("V_MPEG4/ISO/AVC", &private, shape), &[]).unwrap();
         assert_eq!((entry.size, entry.pixel_aspect), ((720, 576), (16, 15)));
         assert!(matches!(entry.codec, Codec::H264(_)));
+    }
+
+    #[test]
+    fn uncompressed_sound_keeps_its_size_and_order_of_bytes() {
+        let of = |codec: &str, bits: u8| {
+            let shape = Shape::Sound {
+                rate: 44_100,
+                channels: 1,
+                bits,
+            };
+            make(&stated(codec, &[], shape), &[]).map(|entry| (entry.codec, entry.sound))
+        };
+        let pcm = |bits: u8, little_endian: bool| {
+            let config = PcmConfig {
+                bits,
+                little_endian,
+                channels: 1,
+            };
+            let sound = Sound {
+                rate: 44_100,
+                channels: 1,
+            };
+            Ok((Codec::Pcm(config), Some(sound)))
+        };
+        assert_eq!(of("A_PCM/INT/LIT", 16), pcm(16, true));
+        assert_eq!(of("A_PCM/INT/BIG", 24), pcm(24, false));
+        let eight = Err("uncompressed sound of 8 bits".to_owned());
+        assert_eq!(of("A_PCM/INT/LIT", 8), eight);
+        assert_eq!(
+            of("A_PCM/FLOAT/IEEE", 32),
+            Err("floating-point sound".to_owned())
+        );
     }
 
     #[test]

@@ -163,6 +163,16 @@ mod tests {
         assert_eq!(steps, [960, 960, 960, 960]);
     }
 
+    #[test]
+    fn blocks_of_sound_may_be_of_any_length() {
+        // 44.1 kHz, rounded to milliseconds.
+        let lengths = [1013, 1024, 441, 7];
+        let starts = [Some(0), Some(23), Some(46), Some(56)];
+        let times = sound(&starts, 1000, 44_100, |nth| lengths.get(nth).copied());
+        let steps: Vec<u32> = times.steps.iter().map(|(step, _)| *step).collect();
+        assert_eq!((steps, times.end), (lengths.to_vec(), 2485));
+    }
+
     proptest! {
         #[test]
         fn no_picture_is_decoded_after_it_is_shown(mut shown in proptest::collection::vec(0i64..100_000, 0..200)) {

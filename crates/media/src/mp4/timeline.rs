@@ -172,12 +172,9 @@ impl Draft {
         }
     }
 
-    /// Frames before zero that its decoder needs; none of uncompressed sound.
-    fn priming(&self) -> usize {
-        match self.entry() {
-            Ok(entry) if matches!(entry.codec, Codec::Pcm(_)) => 0,
-            _ => PRIMING_FRAMES,
-        }
+    fn is_uncompressed(&self) -> bool {
+        self.entry()
+            .is_ok_and(|entry| matches!(entry.codec, Codec::Pcm(_)))
     }
 
     /// A time of its media on the movie's timeline.
@@ -299,11 +296,20 @@ fn shift(draft: &Draft, zero: &Point, movie_timescale: u32) -> Result<i64, Index
 /// Which samples lie on the timeline.
 fn kept(draft: &Draft, shift: i64, movie_timescale: u32, container: Container) -> (usize, usize) {
     let count = draft.gathered.samples.len() as usize;
+    // Uncompressed sound has no decoder to prime. Of a view all samples stay: its places count them.
+    let has_tables = matches!(
+        container,
+        Container::Mp4 | Container::FragmentedMp4 | Container::Matroska
+    );
+    let priming = match draft.is_uncompressed() && has_tables {
+        true => 0,
+        false => PRIMING_FRAMES,
+    };
     let first = match draft.kind {
         Kind::Video => draft.sync_at(-shift).map_or(0, |(number, _)| number),
         Kind::Audio => {
             let heard = draft.times().find(|(_, times)| times.end + shift > 0);
-            heard.map_or(count, |(number, _)| number.saturating_sub(draft.priming()))
+            heard.map_or(count, |(number, _)| number.saturating_sub(priming))
         }
     };
     let mut end = count;

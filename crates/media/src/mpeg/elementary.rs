@@ -8,7 +8,7 @@ use super::coded::Group;
 use super::finder::{Finder, Found};
 use super::pes::{Carried, Stamp, Stream};
 use super::psi::Stated;
-use super::sounds::{Frames, GAP};
+use super::sounds::{Frames, Framing, GAP};
 use crate::places::{Place, STEP};
 use crate::samples::{Sample, SampleTable};
 use crate::time::rescale;
@@ -21,6 +21,8 @@ pub const LONGEST: usize = 64 << 20;
 const SPENT: usize = 256 << 10;
 /// Sound whose stamp says that it is off by more than this part of a second begins when the stamp says.
 const OFF: u32 = 1000;
+/// The same of uncompressed sound of a DVD: a stamp is of some part of its packet, and writers differ in which.
+const DVD_OFF: u32 = 50;
 /// What a picture lasts while nothing is known.
 const PICTURE: u32 = RATE / 25;
 
@@ -58,6 +60,8 @@ pub struct Elementary {
     pub missing: u64,
     /// Packets that are scrambled.
     pub scrambled: u64,
+    /// Packets of another form than the first one.
+    pub changed: u64,
     pub table: SampleTable,
     pub places: Vec<Place>,
     /// The packets with which pictures begin that decoders can start at, which were found since they were taken last.
@@ -93,6 +97,7 @@ impl Elementary {
             started: false,
             missing: 0,
             scrambled: 0,
+            changed: 0,
             table: SampleTable::default(),
             places: Vec::new(),
             syncs: Vec::new(),
@@ -243,8 +248,18 @@ impl Elementary {
     /// The stamp of the sample that begins at this byte of the stream, if it is the first of its PES packet.
     fn stamp(&mut self, start: u64) -> Option<Stamp> {
         let mut stamp = None;
-        while let Some((_, own)) = self.stamps.pop_front_if(|(at, _)| *at <= start) {
-            stamp = Some(own);
+        while let Some((at, own)) = self.stamps.pop_front_if(|(at, _)| *at <= start) {
+            // What has no frames of its own begins anywhere behind what the stamp is of.
+            let late = match &self.finder {
+                Finder::Sounds(_, Framing::Dvd(sound), _) => {
+                    rescale(sound.frames_of(start - at), sound.rate, RATE) as u64
+                }
+                _ => 0,
+            };
+            stamp = Some(Stamp {
+                decoded: own.decoded + late,
+                shown: own.shown + late,
+            });
         }
         stamp
     }
@@ -277,7 +292,9 @@ impl Elementary {
                     None => self.table.last().map_or(PICTURE, |last| last.duration),
                 },
             },
-            Finder::Sounds(_, _, kind) => kind.as_ref().map_or(0, |kind| kind.length),
+            Finder::Sounds(_, _, kind) => {
+                kind.as_ref().map_or(0, |kind| kind.length_of(found.size))
+            }
         };
         self.last = at;
         if found.sync
@@ -344,12 +361,21 @@ impl Elementary {
         let stated = stamp.map(|stamp| rescale(clock.place(stamp.shown, own), RATE, rate));
         match (stated, self.table.is_empty()) {
             (Some(stated), true) => stated,
-            (Some(stated), false) if (stated - self.end()).abs() > i64::from(rate / OFF) => {
+            (Some(stated), false) if (stated - self.end()).abs() > self.most_off() => {
                 // Sound does not go back.
                 stated.max(self.last)
             }
             _ => self.end(),
         }
+    }
+
+    /// Samples that sound may be off by.
+    fn most_off(&self) -> i64 {
+        let part = match &self.finder {
+            Finder::Sounds(_, Framing::Dvd(_), _) => DVD_OFF,
+            _ => OFF,
+        };
+        (self.timescale() / part).into()
     }
 
     /// The packet that has this byte of the stream.

@@ -94,6 +94,12 @@ fn notes(stream: &Elementary) -> Vec<String> {
             stream.dropped
         ));
     }
+    if stream.changed > 0 {
+        notes.push(format!(
+            "{} packets in another form of sound than the first are skipped",
+            stream.changed
+        ));
+    }
     if stream.is_disordered {
         notes.push(
             "its pictures are shown in the order in which they are decoded: their own cannot be"

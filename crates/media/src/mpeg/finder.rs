@@ -42,6 +42,8 @@ impl Finder {
             Coding::Latm => sounds(Framing::Latm),
             Coding::Dolby => sounds(Framing::Dolby),
             Coding::Opus(channels) => sounds(Framing::Opus(*channels)),
+            Coding::Dvd(sound) => sounds(Framing::Dvd(*sound)),
+            Coding::Hdmv => sounds(Framing::Hdmv),
             Coding::Other(_) => return None,
         })
     }

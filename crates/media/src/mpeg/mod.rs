@@ -9,7 +9,7 @@
 //! [`carrier`] says what the streams lie in, and [`reader`] goes through the file once: [`ts`] and [`ps`] take packets apart,
 //! [`psi`] says which streams there are, [`pes`] what time it is; [`elementary`] puts a stream together again, and
 //! [`finder`] finds its samples: [`pictures`] (with [`parameters`] and [`sequence`]), [`coded`], [`visual`] and [`sounds`] (with
-//! [`latm`] and [`opus`]). [`clock`] lays their times on one line, [`bare`] tells them where nothing states them, and [`film`] makes tracks of it. Beside that, [`multiplex`] makes one
+//! [`latm`], [`lpcm`] and [`opus`]). [`clock`] lays their times on one line, [`bare`] tells them where nothing states them, and [`film`] makes tracks of it. Beside that, [`multiplex`] makes one
 //! track of all packets of a transport stream as they are.
 
 mod bare;
@@ -20,6 +20,7 @@ mod elementary;
 mod film;
 mod finder;
 mod latm;
+mod lpcm;
 mod multiplex;
 mod nal;
 mod opus;

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
+use super::lpcm::{DVD_HEAD, Lpcm};
 use super::pes::{Head, Stamp, stamp};
 use super::psi::Coding;
 
@@ -126,10 +127,10 @@ impl<'a> Packet<'a> {
         if code == PRIVATE {
             let number = *whole.get(len)?;
             stream = stream << 8 | u16::from(number);
-            len += if (0x80..0x90).contains(&number) {
-                AC3_HEAD
-            } else {
-                1
+            len += match number {
+                0x80..0x90 => AC3_HEAD,
+                0xa0..0xa8 => DVD_HEAD,
+                _ => 1,
             };
         }
         (len <= whole.len()).then_some(Packet {
@@ -144,6 +145,11 @@ impl<'a> Packet<'a> {
     /// What it carries.
     pub fn body(&self) -> &'a [u8] {
         &self.whole[self.head..]
+    }
+
+    /// Whether it carries sound of a DVD in another form than this: the stream changes, which players do not follow.
+    pub fn is_other(&self, sound: Lpcm) -> bool {
+        self.coding() != Coding::Dvd(sound)
     }
 
     /// What its stream is coded in, of which it is the first packet.
@@ -176,7 +182,10 @@ impl<'a> Packet<'a> {
             }
             0xbd80..=0xbd87 => Coding::Dolby,
             0xbd88..=0xbd8f => Coding::Other("DTS sound"),
-            0xbda0..=0xbdaf => Coding::Other("uncompressed sound"),
+            0xbda0..=0xbda7 => match Lpcm::of_dvd(&self.whole[self.head - DVD_HEAD..]) {
+                Ok(sound) => Coding::Dvd(sound),
+                Err(why) => Coding::Other(why),
+            },
             0xbd20..=0xbd3f => Coding::Other("subtitles as pictures"),
             _ => Coding::Other("private data"),
         }

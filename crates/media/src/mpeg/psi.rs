@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::lpcm::Lpcm;
 use super::ts::Packet;
 use crate::mp4::language_tag;
 
@@ -36,6 +37,10 @@ pub enum Coding {
     Dolby,
     /// Opus of so many channels.
     Opus(u8),
+    /// Uncompressed sound of a DVD.
+    Dvd(Lpcm),
+    /// Uncompressed sound of a Blu-ray Disc.
+    Hdmv,
     /// What cannot be played, in words.
     Other(&'static str),
 }
@@ -241,7 +246,8 @@ fn map(section: &[u8]) -> Option<Map> {
     let (clock, body) = body(section, 2, 8)?.split_first_chunk::<2>()?;
     let length =
         |bytes: &[u8]| Some(usize::from(bytes.first()? & 0xf) << 8 | usize::from(*bytes.get(1)?));
-    let mut rest = body.get(2 + length(body)?..)?;
+    let (about, mut rest) = body.get(2..)?.split_at_checked(length(body)?)?;
+    let is_hdmv = is_registered(&descriptors(about), b"HDMV");
     let mut streams = Vec::new();
     while let (Some((head, more)), true) =
         (rest.split_first_chunk::<3>(), streams.len() < MAX_STREAMS)
@@ -257,7 +263,11 @@ fn map(section: &[u8]) -> Option<Map> {
             .and_then(|(_, body)| language_tag(body.get(..3)?));
         streams.push(Stated {
             pid: u16::from_be_bytes([high & 0x1f, low]),
-            coding: coding(kind, &descriptors),
+            coding: match kind {
+                // The number is everybody's: what it means, the programme says.
+                0x80 if is_hdmv => Coding::Hdmv,
+                _ => coding(kind, &descriptors),
+            },
             language,
         });
     }
@@ -279,13 +289,15 @@ fn descriptors(mut bytes: &[u8]) -> Vec<(u8, &[u8])> {
     all
 }
 
+/// Whether a registration descriptor has this name (ISO/IEC 13818-1 2.6.8).
+fn is_registered(descriptors: &[(u8, &[u8])], name: &[u8; 4]) -> bool {
+    let mut all = descriptors.iter();
+    all.any(|(tag, body)| *tag == 0x05 && body.starts_with(name))
+}
+
 /// What a stream of this type is coded in (ISO/IEC 13818-1 table 2-34).
 fn coding(kind: u8, descriptors: &[(u8, &[u8])]) -> Coding {
-    let registered = |name: &[u8; 4]| {
-        descriptors
-            .iter()
-            .any(|(tag, body)| *tag == 0x05 && body.starts_with(name))
-    };
+    let registered = |name: &[u8; 4]| is_registered(descriptors, name);
     let described = |wanted: u8| descriptors.iter().any(|(tag, _)| *tag == wanted);
     match kind {
         0x01 | 0x02 => Coding::MpegVideo,
@@ -297,7 +309,6 @@ fn coding(kind: u8, descriptors: &[(u8, &[u8])]) -> Coding {
         0x1b => Coding::H264,
         0x24 => Coding::H265,
         0x33 => Coding::Other("H.266 picture"),
-        0x80 => Coding::Other("uncompressed sound"),
         0x81 | 0x84 | 0x87 => Coding::Dolby,
         0x82 | 0x85 | 0x86 | 0x8a => Coding::Other("DTS sound"),
         0x83 => Coding::Other("TrueHD sound"),
@@ -398,6 +409,22 @@ mod tests {
         assert_eq!(streams[1].coding, Coding::Dolby);
         assert_eq!(streams[1].language.as_deref(), Some("deu"));
         assert!(!streams[2].coding.is_known());
+    }
+
+    #[test]
+    fn uncompressed_sound_is_known_in_programmes_of_blu_ray_discs_only() {
+        for (registration, expected) in [
+            (&[5, 4, b'H', b'D', b'M', b'V'][..], Coding::Hdmv),
+            (&[], Coding::Other("a stream of an unknown type")),
+        ] {
+            let mut programmes = Programmes::default();
+            let pat = [0, 1, 0xe1, 0x00];
+            feed(&mut programmes, &packets(PAT, &section(0, 1, &pat)));
+            let about = [&[0xe1, 1, 0xf0, registration.len() as u8], registration].concat();
+            let film = [&about[..], &[0x80, 0xe1, 1, 0xf0, 0]].concat();
+            feed(&mut programmes, &packets(0x100, &section(2, 1, &film)));
+            assert_eq!(programmes.chosen().unwrap().streams[0].coding, expected);
+        }
     }
 
     #[test]

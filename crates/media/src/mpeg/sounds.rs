@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use super::lpcm::{HDMV_HEAD, Hdmv, Lpcm, hdmv_sound};
 use super::{latm, opus};
 use crate::mp4::AAC_RATES;
 use crate::sample_entry::{dac3, dec3, decoder, esds, sound};
@@ -54,6 +55,10 @@ pub enum Framing {
     Mpeg,
     /// Opus of so many channels.
     Opus(u8),
+    /// Uncompressed sound of a DVD, which has no frames: it is cut into units of some length.
+    Dvd(Lpcm),
+    /// Uncompressed sound of a Blu-ray Disc.
+    Hdmv,
 }
 
 /// A frame that was found.
@@ -74,8 +79,30 @@ pub struct Kind {
     pub rate: u32,
     /// Samples of a frame.
     pub length: u32,
+    /// Bytes of a sample of all channels, where sound is not compressed; else 0.
+    pub bytes: u32,
     /// The sample entry.
     pub entry: Vec<u8>,
+}
+
+impl Kind {
+    /// Of uncompressed sound.
+    fn of_lpcm(sound: Lpcm) -> Option<Kind> {
+        Some(Kind {
+            rate: sound.rate,
+            length: 0,
+            bytes: sound.config.frame_bytes(),
+            entry: sound.config.entry(sound.rate)?,
+        })
+    }
+
+    /// Samples of a frame of so many bytes.
+    pub fn length_of(&self, size: u32) -> u32 {
+        match self.bytes {
+            0 => self.length,
+            bytes => size / bytes,
+        }
+    }
 }
 
 /// A frame by its head.
@@ -111,6 +138,13 @@ impl Frames {
 
     /// The next whole frame in `bytes`, which are those of the last call and more. `is_end`: nothing follows.
     pub fn next(&mut self, bytes: &[u8], is_end: bool) -> Option<Frame> {
+        if let Framing::Dvd(sound) = self.framing {
+            let start = self.at;
+            let size = sound.dvd_unit(bytes.len().checked_sub(start)?, is_end);
+            self.at += size;
+            let end = self.at;
+            return (size > 0).then_some(Frame { start, end, size });
+        }
         loop {
             let start = self.at;
             let rest = bytes.get(start..)?;
@@ -169,8 +203,14 @@ impl Frames {
 
     /// What is played of a frame that was found; `None`: it cannot be read.
     pub fn payload<'a>(&self, frame: &'a [u8]) -> Option<Cow<'a, [u8]>> {
-        if self.framing == Framing::Latm {
-            return latm::payload(frame).map(Cow::Owned);
+        match self.framing {
+            Framing::Latm => return latm::payload(frame).map(Cow::Owned),
+            Framing::Hdmv => return hdmv_sound(frame).map(Cow::Owned),
+            Framing::Dvd(sound) if sound.config.bits > 16 => {
+                return Some(Cow::Owned(Lpcm::ungrouped(frame)));
+            }
+            Framing::Dvd(_) => return Some(Cow::Borrowed(frame)),
+            _ => {}
         }
         let before = self.framing.head(frame)?.before;
         frame.get(before..).map(Cow::Borrowed)
@@ -216,6 +256,14 @@ impl Framing {
                 joins: false,
                 blocks: 6,
             }),
+            Framing::Hdmv => Hdmv::parse(bytes).map(|head| Head {
+                len: HDMV_HEAD + head.bytes,
+                before: HDMV_HEAD,
+                joins: false,
+                blocks: head.parts(),
+            }),
+            // It has none.
+            Framing::Dvd(_) => None,
             Framing::Adts => {
                 if head[0] != 0xff || head[1] & 0xf6 != 0xf0 {
                     return None;
@@ -264,6 +312,7 @@ impl Framing {
         let entry = |code: &[u8; 4], rate: u32, length: u32, channels: u8, config: &[u8]| Kind {
             rate,
             length,
+            bytes: 0,
             entry: sound(code, rate, channels.into(), config),
         };
         match self {
@@ -276,8 +325,11 @@ impl Framing {
             Framing::Opus(channels) => opus::kind(frame, channels).map(|(length, entry)| Kind {
                 rate: opus::RATE,
                 length,
+                bytes: 0,
                 entry,
             }),
+            Framing::Dvd(sound) => Kind::of_lpcm(sound),
+            Framing::Hdmv => Kind::of_lpcm(Hdmv::parse(frame)?.sound),
             Framing::Adts => {
                 let head = beginning(frame);
                 let object = (head[2] >> 6) + 1;

@@ -89,6 +89,10 @@ impl Streams {
             },
         };
         let stream = &mut self.all[number];
+        if matches!(stream.stated.coding, Coding::Dvd(sound) if packet.is_other(sound)) {
+            stream.changed += 1;
+            return;
+        }
         if packet.scrambled {
             stream.scrambled += 1;
             return;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::carrier::Carrier;
+use super::lpcm::Lpcm;
 use super::nal::{Family, LENGTH, Units};
 use super::pes::Stream;
 use super::ps;
@@ -31,7 +32,7 @@ enum How {
 }
 
 impl How {
-    fn of(track: &Track) -> Option<How> {
+    fn of(track: &Track, carrier: Carrier) -> Option<How> {
         Some(match (&track.codec, track.kind) {
             (Codec::H264(_), _) => How::Units(Family::H264),
             (Codec::H265(_), _) => How::Units(Family::H265),
@@ -40,6 +41,13 @@ impl How {
             (Codec::Aac(_), _) => How::Aac,
             (Codec::Ac3 | Codec::Eac3, _) => How::Frames(Framing::Dolby),
             (Codec::Opus(config), _) => How::Frames(Framing::Opus(config.channels)),
+            (Codec::Pcm(config), _) => How::Frames(match carrier {
+                Carrier::Transport(_) => Framing::Hdmv,
+                _ => Framing::Dvd(Lpcm {
+                    config: *config,
+                    rate: track.sound.as_ref()?.rate,
+                }),
+            }),
             (_, Kind::Video | Kind::Audio) => return None,
         })
     }
@@ -94,7 +102,7 @@ impl Filling {
         let mut parts = Vec::new();
         let mut wanted = len..0;
         for (number, track) in title.tracks.iter().enumerate() {
-            let (Some(how), Ok(pid)) = (How::of(track), u16::try_from(track.id)) else {
+            let (Some(how), Ok(pid)) = (How::of(track, carrier), u16::try_from(track.id)) else {
                 continue;
             };
             let Some(from) = place(track, range.start / STEP) else {
@@ -252,6 +260,9 @@ impl Filling {
     fn take_program(&self, at: u64, packet: &ps::Packet, streams: &mut [Gathered]) {
         for (part, gathered) in self.parts.iter().zip(streams) {
             if part.pid != packet.stream || at < part.from.file || packet.scrambled {
+                continue;
+            }
+            if matches!(part.how, How::Frames(Framing::Dvd(sound)) if packet.is_other(sound)) {
                 continue;
             }
             let skip = match at == part.from.file {

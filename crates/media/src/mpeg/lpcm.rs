@@ -1,0 +1,234 @@
+//! Uncompressed sound in private streams of DVDs, and in transport streams of Blu-ray Discs. The view has its frames one after the
+//! other, big-endian, without headers, in the order of channels that WAVE files have.
+
+use crate::PcmConfig;
+
+/// Bytes of a header in a stream of a Blu-ray Disc.
+pub const HDMV_HEAD: usize = 4;
+/// Bytes ahead of the sound in a private packet of a DVD: which sound it is, how many frames begin and where the first does,
+/// emphasis, format, dynamic range.
+pub const DVD_HEAD: usize = 7;
+/// Where the format stands in them.
+const DVD_FORMAT: usize = 5;
+/// Parts of a unit: those that follow each other are joined until they are so many.
+pub const PARTS: u32 = 6;
+/// Units of a second.
+const UNITS: u32 = 50;
+
+/// A form of uncompressed sound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lpcm {
+    pub config: PcmConfig,
+    /// Frames a second.
+    pub rate: u32,
+}
+
+impl Lpcm {
+    /// Of the format in a packet of a DVD.
+    ///
+    /// # Errors
+    /// Why it cannot be played, in words.
+    pub fn of_dvd(packet: &[u8]) -> Result<Lpcm, &'static str> {
+        let format = packet.get(DVD_FORMAT).copied().unwrap_or_default();
+        let (size, channels) = (format >> 6, u32::from(format & 7) + 1);
+        // The lowest bits of several frames stand behind their highest: it is known how for two channels of 24.
+        let bits = match (size, channels) {
+            (0, _) => 16,
+            (2, 2) => 24,
+            _ => return Err("uncompressed sound of 20 bits, or of 24 and not two channels"),
+        };
+        let config = PcmConfig::new(bits, false, channels);
+        Ok(Lpcm {
+            config: config.map_err(|_| "uncompressed sound of an unknown form")?,
+            rate: [48_000, 96_000, 44_100, 32_000][usize::from(format >> 4 & 3)],
+        })
+    }
+
+    /// Bytes of the next unit in a stream of a DVD, of which `rest` bytes are there; `is_end`: nothing follows. 0: more are needed.
+    pub fn dvd_unit(&self, rest: usize, is_end: bool) -> usize {
+        let group = self.group() as usize;
+        let whole =
+            (self.rate / UNITS).max(2) as usize / 2 * 2 * self.config.frame_bytes() as usize;
+        match rest < whole {
+            true if is_end => rest / group * group,
+            true => 0,
+            false => whole,
+        }
+    }
+
+    /// Bytes that belong together in a stream of a DVD.
+    fn group(&self) -> u32 {
+        match self.config.bits {
+            16 => self.config.frame_bytes(),
+            _ => self.config.frame_bytes() * 2,
+        }
+    }
+
+    /// The sound in some groups of a stream of a DVD whose numbers have 24 bits: of every four, the 16 highest bits of each stand
+    /// ahead of the lowest.
+    pub fn ungrouped(bytes: &[u8]) -> Vec<u8> {
+        let groups = bytes.as_chunks::<12>().0.iter();
+        let numbers = groups.flat_map(|group| {
+            (0..4).flat_map(|nth| [group[2 * nth], group[2 * nth + 1], group[8 + nth]])
+        });
+        numbers.collect()
+    }
+
+    /// Frames in so many bytes of a stream of a DVD.
+    pub fn frames_of(&self, bytes: u64) -> i64 {
+        (bytes / u64::from(self.config.frame_bytes())) as i64
+    }
+}
+
+/// A header in a stream of a Blu-ray Disc, with the sound behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hdmv {
+    pub sound: Lpcm,
+    /// Bytes behind the header.
+    pub bytes: usize,
+    /// For each channel, which of those in the stream it is.
+    order: &'static [u8],
+    /// Bytes of a frame in the stream, where channels are even in number.
+    stored: usize,
+}
+
+/// By channel_assignment.
+const ORDERS: [&[u8]; 12] = [
+    &[],
+    &[0],
+    &[],
+    &[0, 1],
+    &[0, 1, 2],
+    &[0, 1, 2],
+    &[0, 1, 2, 3],
+    &[0, 1, 2, 3],
+    &[0, 1, 2, 3, 4],
+    // The sixth is the one of low frequencies.
+    &[0, 1, 2, 5, 3, 4],
+    // Left side, left back, right back, right side; and low frequencies.
+    &[0, 1, 2, 4, 5, 3, 6],
+    &[0, 1, 2, 7, 4, 5, 3, 6],
+];
+
+impl Hdmv {
+    /// Reads a header; `None`: it is none.
+    pub fn parse(bytes: &[u8]) -> Option<Hdmv> {
+        let [high, low, form, size] = *bytes.first_chunk::<HDMV_HEAD>()?;
+        let order = *ORDERS.get(usize::from(form >> 4))?;
+        let rate = match form & 0xf {
+            1 => 48_000,
+            4 => 96_000,
+            5 => 192_000,
+            _ => return None,
+        };
+        // Those of 20 bits have room for 24.
+        let bits = match size >> 6 {
+            1 => 16,
+            2 | 3 => 24,
+            _ => return None,
+        };
+        let config = PcmConfig::new(bits, false, order.len() as u32).ok()?;
+        let stored = order.len().next_multiple_of(2) * bits as usize / 8;
+        let bytes = usize::from(u16::from_be_bytes([high, low]));
+        (bytes > 0 && bytes.is_multiple_of(stored)).then_some(Hdmv {
+            sound: Lpcm { config, rate },
+            bytes,
+            order,
+            stored,
+        })
+    }
+
+    /// Parts of a unit that it is.
+    pub fn parts(&self) -> u32 {
+        let frames = (self.bytes / self.stored) as u32;
+        // A unit of 30 ms.
+        (frames * PARTS)
+            .div_ceil(self.sound.rate * 3 / 100)
+            .clamp(1, PARTS)
+    }
+}
+
+/// The sound in a part of a stream of a Blu-ray Disc, which begins with a header; `None`: it cannot be read.
+pub fn hdmv_sound(mut bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut sound = Vec::with_capacity(bytes.len());
+    while !bytes.is_empty() {
+        let head = Hdmv::parse(bytes)?;
+        let (body, rest) = bytes[HDMV_HEAD..].split_at_checked(head.bytes)?;
+        let size = usize::from(head.sound.config.bits / 8);
+        for frame in body.chunks_exact(head.stored) {
+            for channel in head.order {
+                let at = usize::from(*channel) * size;
+                sound.extend_from_slice(&frame[at..at + size]);
+            }
+        }
+        bytes = rest;
+    }
+    Some(sound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A header of so many bytes.
+    fn head(bytes: u16, assignment: u8, rate: u8, bits: u8) -> Vec<u8> {
+        let [high, low] = bytes.to_be_bytes();
+        vec![high, low, assignment << 4 | rate, bits << 6]
+    }
+
+    #[test]
+    fn formats_of_dvds_are_read() {
+        let of = |format: u8| Lpcm::of_dvd(&[0xa0, 7, 0, 4, 0, format, 0x80]);
+        let form = |format: u8| {
+            of(format).map(|sound| (sound.config.bits, sound.config.channels, sound.rate))
+        };
+        assert_eq!(form(0x01), Ok((16, 2, 48_000)));
+        assert_eq!(form(0x91), Ok((24, 2, 96_000)));
+        assert_eq!(form(0x25), Ok((16, 6, 44_100)));
+        assert!(form(0x41).is_err() && form(0x80).is_err() && form(0xc1).is_err());
+    }
+
+    #[test]
+    fn units_of_dvds_are_whole_groups() {
+        let of = |format: u8| Lpcm::of_dvd(&[0xa0, 7, 0, 4, 0, format, 0x80]).unwrap();
+        let stereo = of(0x01);
+        assert_eq!(stereo.dvd_unit(3839, false), 0);
+        assert_eq!(stereo.dvd_unit(3840, false), 3840);
+        assert_eq!(stereo.dvd_unit(9, true), 8);
+        assert_eq!(stereo.dvd_unit(3, true), 0);
+        assert_eq!(of(0x81).dvd_unit(5760 - 1, true), 5748);
+        let group = [1, 2, 4, 5, 7, 8, 10, 11, 3, 6, 9, 12];
+        assert!(Lpcm::ungrouped(&group).into_iter().eq(1..13));
+    }
+
+    #[test]
+    fn channels_of_blu_ray_discs_are_put_in_order_and_what_fills_is_left_out() {
+        let mono = [head(8, 1, 1, 1), vec![1, 2, 0, 0, 3, 4, 0, 0]].concat();
+        assert_eq!(hdmv_sound(&mono), Some(vec![1, 2, 3, 4]));
+        let surround = [head(18, 9, 1, 3), (0..18).collect()].concat();
+        let expected = [0, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 9, 10, 11, 12, 13, 14];
+        assert_eq!(hdmv_sound(&surround), Some(expected.to_vec()));
+        assert_eq!(
+            hdmv_sound(&[surround.clone(), surround].concat()),
+            Some([expected, expected].concat())
+        );
+        assert_eq!(hdmv_sound(&mono[..9]), None);
+    }
+
+    #[test]
+    fn other_headers_are_none() {
+        assert_eq!(Hdmv::parse(&head(960, 3, 1, 1)).unwrap().parts(), 1);
+        assert_eq!(Hdmv::parse(&head(65_532, 3, 1, 1)).unwrap().parts(), PARTS);
+        for wrong in [
+            head(0, 3, 1, 1),
+            head(962, 3, 1, 1),
+            head(960, 2, 1, 1),
+            head(960, 12, 1, 1),
+            head(960, 3, 2, 1),
+            head(960, 3, 1, 0),
+            vec![3, 0xc0, 0x31],
+        ] {
+            assert_eq!(Hdmv::parse(&wrong), None, "{wrong:?}");
+        }
+    }
+}
