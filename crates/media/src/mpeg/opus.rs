@@ -8,6 +8,9 @@ pub const RATE: u32 = 48_000;
 /// No packet is longer (RFC 6716 section 3.2: 48 frames of 1275 bytes).
 const LONGEST: usize = 48 * 1275 + 200;
 
+/// No control header is longer: its prefix, the size in bytes of up to 255, samples that are trimmed at both ends, an extension.
+pub const LONGEST_CONTROL: usize = 2 + LONGEST / 255 + 1 + 2 + 2 + 1 + 255;
+
 /// A control header.
 pub struct Control {
     /// Its bytes.

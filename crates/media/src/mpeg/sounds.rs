@@ -148,7 +148,8 @@ impl Frames {
         loop {
             let start = self.at;
             let rest = bytes.get(start..)?;
-            if rest.is_empty() || (rest.len() < HEAD && !is_end) {
+            let wanted = self.framing.longest_head();
+            if rest.is_empty() || (rest.len() < wanted && !is_end) {
                 return None;
             }
             let Some(head) = self.framing.head(rest) else {
@@ -160,7 +161,7 @@ impl Frames {
             // What follows tells whether it is a frame, and whether more belongs to it.
             loop {
                 let next = bytes.get(end..).unwrap_or_default();
-                if next.len() < HEAD && !is_end {
+                if next.len() < wanted && !is_end {
                     return None;
                 }
                 if bytes.len() < end {
@@ -238,6 +239,14 @@ impl Framing {
         match latm::len(frame) {
             Some(_) => Framing::Latm,
             None => Framing::Adts,
+        }
+    }
+
+    /// Bytes that tell whether a frame begins with them. What is told of fewer could be told otherwise of more.
+    fn longest_head(self) -> usize {
+        match self {
+            Framing::Opus(_) => opus::LONGEST_CONTROL,
+            _ => HEAD,
         }
     }
 
@@ -420,4 +429,55 @@ fn mpeg(head: &[u8; HEAD]) -> Option<(usize, u32, u32, u8)> {
         _ => (1152, 144_000 * kilobits / rate as usize + padding),
     };
     Some((len, rate, length, if version == 3 { 0x6b } else { 0x69 }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames of a stream of which `step` bytes come at once.
+    fn found(framing: Framing, stream: &[u8], step: usize) -> Vec<Frame> {
+        let (mut frames, mut all, mut have) = (Frames::new(framing), Vec::new(), 0);
+        while have < stream.len() {
+            have = (have + step).min(stream.len());
+            let is_end = have == stream.len();
+            all.extend(std::iter::from_fn(|| frames.next(&stream[..have], is_end)));
+        }
+        all
+    }
+
+    #[test]
+    fn how_bytes_come_changes_nothing() {
+        // A size of two bytes, samples trimmed at both ends, and an extension.
+        let control = [
+            &[0x7f, 0xfc, 255, 45, 0, 1, 0, 2, 20][..],
+            &[9; 20],
+            &[0xfc; 300],
+        ];
+        let opus = control.concat().repeat(3);
+        let hdmv = [&[0, 8, 0x31, 0x40][..], &[1, 2, 3, 4, 5, 6, 7, 8]].concat();
+        for (framing, stream, count) in [
+            (Framing::Opus(2), opus, 3),
+            (Framing::Hdmv, hdmv.repeat(13), 3),
+        ] {
+            let whole = found(framing, &stream, stream.len());
+            assert_eq!(whole.len(), count, "{framing:?}");
+            for step in 1..stream.len() {
+                assert_eq!(found(framing, &stream, step), whole, "{framing:?}, {step}");
+            }
+        }
+    }
+
+    #[test]
+    fn parts_of_uncompressed_sound_are_joined() {
+        // Twelve parts of two frames, and one more.
+        let part = [&[0, 8, 0x31, 0x40][..], &[1, 2, 3, 4, 5, 6, 7, 8]].concat();
+        let sizes: Vec<usize> = found(Framing::Hdmv, &part.repeat(13), 7)
+            .iter()
+            .map(|frame| frame.size)
+            .collect();
+        assert_eq!(sizes, [48, 48, 8]);
+        let kind = Framing::Hdmv.kind(&part).unwrap();
+        assert_eq!((kind.rate, kind.length_of(48)), (48_000, 12));
+    }
 }
