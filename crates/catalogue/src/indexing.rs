@@ -7,8 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use reelway_media::{
-    Container, Index, IndexError, IndexErrorKind, IndexOptions, ReadIndexError, index_with,
-    is_read_whole,
+    Container, Index, IndexError, IndexErrorKind, IndexOptions, Indexer, ReadIndexError,
+    Unfinished, index_growing, index_with, is_read_whole,
 };
 use reelway_sys::FileIdentity;
 use reelway_sys::parts::Parts;
@@ -98,11 +98,18 @@ pub fn index_path(
     path: &Path,
     options: IndexOptions,
 ) -> Result<(FileIdentity, Index), IndexingError> {
-    let io = |error| IndexingError::Io {
+    let parts = open(path)?;
+    let indexer = Indexer::new(parts.identity().size, options);
+    let (index, _) = index_parts(&parts, path, indexer)?;
+    Ok((parts.identity(), index))
+}
+
+/// Opens a film, whose name does not say that it is of a kind not read yet.
+pub(crate) fn open(path: &Path) -> Result<Parts, IndexingError> {
+    let parts = Parts::open(path).map_err(|error| IndexingError::Io {
         path: path.to_owned(),
         error,
-    };
-    let parts = Parts::open(path).map_err(io)?;
+    })?;
     let foreign = parts
         .all()
         .iter()
@@ -113,12 +120,20 @@ pub fn index_path(
             reason,
         });
     }
-    let identity = parts.identity();
+    Ok(parts)
+}
+
+/// Indexes an open film, and has what is needed to go on from there when it has grown.
+pub(crate) fn index_parts(
+    parts: &Parts,
+    path: &Path,
+    indexer: Indexer,
+) -> Result<(Index, Option<Unfinished>), IndexingError> {
     let read = |range: Range<u64>, bytes: &mut Vec<u8>| {
         bytes.resize((range.end - range.start) as usize, 0);
         parts.read_exact_at(bytes, range.start)
     };
-    let index = indexed(index_with(read, identity.size, options), path)?;
+    let (index, unfinished) = indexed(index_growing(indexer, read), path)?;
     let follow = matches!(
         index.title.container,
         Container::TransportStream | Container::ProgramStream
@@ -131,7 +146,7 @@ pub fn index_path(
                 .to_owned(),
         });
     }
-    Ok((identity, index))
+    Ok((index, unfinished))
 }
 
 /// Indexes a film file that is open; `path` is how it is called in errors.
@@ -157,7 +172,7 @@ pub(crate) fn index_file(
 }
 
 /// The index of the film at `path`, or why there is none.
-fn indexed(index: Result<Index, ReadIndexError>, path: &Path) -> Result<Index, IndexingError> {
+fn indexed<T>(index: Result<T, ReadIndexError>, path: &Path) -> Result<T, IndexingError> {
     let path = path.to_owned();
     index.map_err(|error| match error {
         ReadIndexError::Film(error) => IndexingError::Container { path, error },

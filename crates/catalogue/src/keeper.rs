@@ -30,6 +30,9 @@ const SETTLE_AT_MOST: Duration = Duration::from_secs(1);
 /// A file changed more recently than this that cannot be read may still be in the making.
 pub(crate) const YOUNG: Duration = Duration::from_secs(5);
 
+/// A file changed more recently than this may be a recording that is still being made.
+const RECORDED: Duration = Duration::from_secs(60);
+
 /// How often it is tried to write indexes that could not be written.
 const UNSAVED: Duration = Duration::from_secs(10);
 
@@ -325,9 +328,10 @@ impl Keeper {
         let first = played.as_ref().and_then(|entry| entry.first);
         // Nothing was said of one of which only the beginning was read.
         let is_new = played.is_none_or(|entry| entry.is_begun());
+        let may_grow = is_changed_within(&found, RECORDED);
         let indexed = supervise::guard("indexing", || {
             supervise::inject("library.index");
-            self.shared.shelf.index(&found)
+            self.shared.shelf.index(&found, may_grow)
         });
         // What panics once does so again: the film stays out until its file changes.
         let indexed = indexed.unwrap_or_else(|_| {
@@ -351,7 +355,9 @@ impl Keeper {
             Ok(_) => State::NotReady {
                 reason: "it is being written".into(),
             },
-            Err(error) if error.may_pass() || (is_young(&found) && !error.is_fault()) => {
+            Err(error)
+                if error.may_pass() || (is_changed_within(&found, YOUNG) && !error.is_fault()) =>
+            {
                 State::NotReady {
                     reason: error.reason(),
                 }
@@ -477,7 +483,7 @@ fn settle(events: &mpsc::Receiver<Event>) -> bool {
     true
 }
 
-fn is_young(found: &Found) -> bool {
+fn is_changed_within(found: &Found, time: Duration) -> bool {
     let now = i128::from(reelway_clock::real().nanos());
-    now - i128::from(found.identity.mtime_ns) < YOUNG.as_nanos() as i128
+    now - i128::from(found.identity.mtime_ns) < time.as_nanos() as i128
 }

@@ -23,6 +23,7 @@ mod library;
 mod local;
 mod naming;
 mod placement;
+mod recordings;
 mod scan;
 mod sets;
 mod several;

@@ -167,7 +167,7 @@ impl Shared {
             subtitles: entry.subtitles.clone(),
             problem: None,
         };
-        let indexed = self.shelf.index(&found).ok();
+        let indexed = self.shelf.index(&found, false).ok();
         let Some((_, index)) = indexed.filter(|(identity, _)| *identity == entry.identity) else {
             let words = "its file has changed; it is being indexed again";
             return Err(not_ready(words.to_owned()));

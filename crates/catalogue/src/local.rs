@@ -7,15 +7,16 @@ use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
-use reelway_media::{Index, IndexOptions};
+use reelway_media::{Index, IndexOptions, Indexer};
 use reelway_supervise::lock;
 use reelway_sys::FileIdentity;
 use reelway_sys::extents::Layout;
 use tracing::{info, warn};
 
 use crate::config::DirectoryConfig;
-use crate::indexing::{IndexingError, index_beginning, index_path};
+use crate::indexing::{self, IndexingError, index_beginning};
 use crate::keeper::{Event, YOUNG};
+use crate::recordings::Recordings;
 use crate::scan::scan;
 use crate::shelf::{Found, Shelf};
 
@@ -27,6 +28,7 @@ pub(crate) struct Local {
     beginning: u64,
     options: IndexOptions,
     eyes: Mutex<Eyes>,
+    recordings: Mutex<Recordings>,
 }
 
 struct Eyes {
@@ -55,6 +57,7 @@ impl Local {
             block_bytes: config.block_bytes.into(),
             beginning: config.beginning,
             options: config.options(),
+            recordings: Mutex::default(),
             eyes: Mutex::new(Eyes {
                 watcher,
                 watched: HashSet::new(),
@@ -92,13 +95,33 @@ impl Shelf for Local {
         let mut problems = scan.problems;
         problems.extend(eyes.watch(&self.films, &scan.folders));
         eyes.report(problems);
+        drop(eyes);
+        lock(&self.recordings).look(|path| {
+            let mut films = scan.films.iter();
+            let found = films.find(|film| film.path == path);
+            found.map(|film| film.identity)
+        });
         Ok(scan.films)
     }
 
-    fn index(&self, found: &Found) -> Result<(FileIdentity, Index), IndexingError> {
-        let indexed = index_path(&found.path, self.options)?;
-        self.look_at_pieces(&found.path);
-        Ok(indexed)
+    fn index(&self, found: &Found, may_grow: bool) -> Result<(FileIdentity, Index), IndexingError> {
+        let path = &found.path;
+        let parts = indexing::open(path)?;
+        let identity = parts.identity();
+        let so_far = (parts.only()).and_then(|file| {
+            let mut recordings = lock(&self.recordings);
+            recordings.take(path, file, &identity)
+        });
+        let indexer = match so_far {
+            Some(so_far) => so_far.go_on(identity.size),
+            None => Indexer::new(identity.size, self.options),
+        };
+        let (index, so_far) = indexing::index_parts(&parts, path, indexer)?;
+        if let (Some(so_far), Some(file), true) = (so_far, parts.only(), may_grow) {
+            lock(&self.recordings).keep(path, (file, identity), so_far);
+        }
+        self.look_at_pieces(path);
+        Ok((identity, index))
     }
 
     fn index_beginning(&self, found: &Found) -> Option<(FileIdentity, Index)> {

@@ -33,8 +33,9 @@ pub trait Shelf: Send + Sync + 'static {
     /// Which films there are. An error, in words: that cannot be known now, and what was known stays.
     fn look(&self) -> Result<Vec<Found>, String>;
 
-    /// Reads a film's tables. The identity is that of what was read.
-    fn index(&self, found: &Found) -> Result<(FileIdentity, Index), IndexingError>;
+    /// Reads a film's tables. The identity is that of what was read. `may_grow`: it was changed a moment ago, and may be read again
+    /// soon, with more at its end.
+    fn index(&self, found: &Found, may_grow: bool) -> Result<(FileIdentity, Index), IndexingError>;
 
     /// Reads the beginning of a film that would take long to be read whole: it is played as far as that until it is. The
     /// identity is that of the beginning. `None`: the film is read at once.

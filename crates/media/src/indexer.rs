@@ -109,18 +109,65 @@ pub enum ReadIndexError {
     Film(#[from] IndexError),
 }
 
+/// What is known of a recording before its last bytes were read: when it has grown, indexing goes on from there.
+#[derive(Clone, Debug)]
+pub struct Unfinished(Box<mpeg::Reader>);
+
+impl Unfinished {
+    /// An indexer of the same file, which has become `len` bytes long and has the same bytes as before.
+    pub fn go_on(mut self, len: u64) -> Indexer {
+        self.0.grow(len);
+        Indexer(Container::Mpeg(self.0))
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub fn memory(&self) -> usize {
+        self.0.memory()
+    }
+}
+
 /// Indexes a film of `len` bytes; `read` fills the (empty) vector with the bytes of a range.
+///
+/// # Errors
+/// The film cannot be read, or is not as it should be.
 pub fn index_with(
-    mut read: impl FnMut(Range<u64>, &mut Vec<u8>) -> io::Result<()>,
+    read: impl FnMut(Range<u64>, &mut Vec<u8>) -> io::Result<()>,
     len: u64,
     options: IndexOptions,
 ) -> Result<Index, ReadIndexError> {
-    let mut indexer = Indexer::new(len, options);
+    index_by(Indexer::new(len, options), read, None)
+}
+
+/// Indexes a film that may still grow, and has what is needed to go on from there; `None`: this kind of film is indexed anew.
+/// `read` as for [`index_with`].
+///
+/// # Errors
+/// The film cannot be read, or is not as it should be.
+pub fn index_growing(
+    indexer: Indexer,
+    read: impl FnMut(Range<u64>, &mut Vec<u8>) -> io::Result<()>,
+) -> Result<(Index, Option<Unfinished>), ReadIndexError> {
+    let mut unfinished = None;
+    let index = index_by(indexer, read, Some(&mut unfinished))?;
+    Ok((index, unfinished))
+}
+
+/// `unfinished`: where to put what is needed to go on.
+fn index_by(
+    mut indexer: Indexer,
+    mut read: impl FnMut(Range<u64>, &mut Vec<u8>) -> io::Result<()>,
+    mut unfinished: Option<&mut Option<Unfinished>>,
+) -> Result<Index, ReadIndexError> {
     let mut bytes = Vec::new();
     loop {
         match indexer.step()? {
             Step::Done(index) => return Ok(index),
             Step::Need(range) => {
+                if let (Some(unfinished), Container::Mpeg(reader)) = (&mut unfinished, &indexer.0)
+                    && reader.is_at_the_last()
+                {
+                    **unfinished = Some(Unfinished(reader.clone()));
+                }
                 bytes.clear();
                 read(range.clone(), &mut bytes)
                     .map_err(|source| ReadIndexError::Io { range, source })?;

@@ -43,7 +43,7 @@ pub use codec::{
 };
 pub use index::{Index, IndexOptions, Step};
 pub use index_error::{IndexError, IndexErrorKind};
-pub use indexer::{Indexer, ReadIndexError, index_with, is_read_whole};
+pub use indexer::{Indexer, ReadIndexError, Unfinished, index_growing, index_with, is_read_whole};
 pub use language::bcp47;
 pub use mpeg::{Filled, Filling, opus_frame};
 pub use paged::{Paged, Record, WORDS};

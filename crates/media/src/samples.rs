@@ -150,6 +150,11 @@ impl SampleTable {
         self.records.last_chunk().map(Sample::from_record)
     }
 
+    /// Bytes of memory that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.records.capacity()
+    }
+
     /// Makes room for `more` samples.
     pub(crate) fn reserve(&mut self, more: usize) {
         self.records.reserve(more * RECORD_BYTES);
@@ -198,7 +203,7 @@ impl SampleTable {
 /// Tables in memory, one for each track of a title in the same order.
 impl Samples for Vec<SampleTable> {
     fn memory(&self) -> usize {
-        self.iter().map(|table| table.records.capacity()).sum()
+        self.iter().map(SampleTable::memory).sum()
     }
 
     fn read(

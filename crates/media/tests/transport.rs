@@ -7,8 +7,8 @@ use std::ops::Range;
 use proptest::prelude::*;
 use reelway_media::exchange::{self, Incoming};
 use reelway_media::{
-    Codec, Container, Filled, Filling, Index, IndexOptions, Place, Sample, SampleTable, Samples,
-    index_with,
+    Codec, Container, Filled, Filling, Index, IndexOptions, Indexer, Place, Sample, SampleTable,
+    Samples, Unfinished, index_growing, index_with,
 };
 
 use made::*;
@@ -239,6 +239,51 @@ proptest! {
         let (file, units) = film(&pictures, &sounds, each, &turns, around);
         let index = index(&file);
         is_whole(&file, &index, &units, block);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn a_recording_that_grew_has_the_index_that_it_would_have_had_at_once(
+        size in 8_000usize..40_000,
+        turns in proptest::collection::vec(0u8..8, 1..30).prop_filter("an end", |turns| turns.iter().any(|turn| *turn != 5)),
+        around in prop_oneof![Just((0, 0)), Just((4, 0)), Just((0, 16))],
+        mut lengths in proptest::collection::vec(0.02f64..1.0, 1..6),
+    ) {
+        let pictures = vec![vec![size, size / 2]; 120];
+        let (file, _) = film(&pictures, &[300; 225], 3, &turns, around);
+        lengths.sort_by(f64::total_cmp);
+        let mut lengths: Vec<usize> = lengths.iter().map(|part| (file.len() as f64 * part) as usize).collect();
+        lengths.push(file.len());
+        let mut unfinished: Option<Unfinished> = None;
+        let (mut read_in_all, mut before) = (0, 0);
+        for length in lengths {
+            let so_far = &file[..length];
+            let read = |range: Range<u64>, bytes: &mut Vec<u8>| {
+                read_in_all += range.end - range.start;
+                bytes.extend(&so_far[range.start as usize..range.end as usize]);
+                Ok(())
+            };
+            let indexer = match unfinished.take() {
+                Some(unfinished) => unfinished.go_on(length as u64),
+                None => Indexer::new(length as u64, IndexOptions::default()),
+            };
+            let had = before;
+            before = length as u64;
+            match index_growing(indexer, read) {
+                Ok((found, kept)) => {
+                    prop_assert!(found == index(so_far), "{length} bytes");
+                    // What is shorter than what is read at once has nothing to go on from.
+                    prop_assert!(kept.is_some() || length <= 1 << 20);
+                    prop_assert!(had < 2 << 20 || read_in_all <= length as u64 - had + (1 << 20), "{read_in_all}");
+                    unfinished = kept;
+                }
+                // Too short to have anything.
+                Err(_) => prop_assert!(length < 1 << 20),
+            }
+            read_in_all = 0;
+        }
     }
 }
 

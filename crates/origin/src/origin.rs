@@ -187,7 +187,11 @@ impl Shelf for Origin {
         looked.unwrap_or_else(|| Err("the server is closing".into()))
     }
 
-    fn index(&self, found: &Found) -> Result<(FileIdentity, Index), IndexingError> {
+    fn index(
+        &self,
+        found: &Found,
+        _may_grow: bool,
+    ) -> Result<(FileIdentity, Index), IndexingError> {
         let elsewhere = |reason: String| IndexingError::Elsewhere {
             path: found.path.clone(),
             reason,

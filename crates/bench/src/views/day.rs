@@ -1,10 +1,16 @@
 //! A recording of a day: indexed, opened from its index, and sought in.
 
+use std::cell::Cell;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context;
 use reelway_catalogue::{Growth, IndexFile, index_path};
-use reelway_media::IndexOptions;
+use reelway_media::{IndexOptions, Indexer, index_growing};
 use serde_json::json;
 
 use crate::bed::machine::memory_of;
@@ -59,13 +65,20 @@ pub fn measure(report: &mut Report, folder: &Path, hours: u32) -> anyhow::Result
             16.0,
         ),
     ]);
+    let (again, read) = index_again(&path, &minute)?;
+    report.figures.push(Figure::without_goal(
+        "day_index_again",
+        again.as_secs_f64() * 1e3,
+        "ms",
+    ));
     let bytes = std::fs::metadata(&path)?.len();
     report.text.push(format!(
         "  A transport stream of {hours} hours: {:.2} GB, {samples} samples, indexed in {:.1} s; its index file has {:.0} MiB. \
-         Opened {TIMES} times, and sought in at as many places.",
+         Opened {TIMES} times, and sought in at as many places. After one more minute, {:.1} MB of it were read to index it again.",
         bytes as f64 / 1e9,
         took.as_secs_f64(),
         std::fs::metadata(&file)?.len() as f64 / f64::from(1 << 20),
+        read as f64 / 1e6,
     ));
     report.details.insert("day_bytes".into(), json!(bytes));
     report.details.insert("day_samples".into(), json!(samples));
@@ -73,6 +86,26 @@ pub fn measure(report: &mut Report, folder: &Path, hours: u32) -> anyhow::Result
         std::fs::remove_file(path)?;
     }
     Ok(())
+}
+
+/// Indexes a recording, and again when it has become longer by another file: how long that takes, and how many bytes are read for
+/// it.
+fn index_again(path: &Path, more: &Path) -> anyhow::Result<(Duration, u64)> {
+    let file = OpenOptions::new().read(true).append(true).open(path)?;
+    let bytes_read = Cell::new(0);
+    let read = |range: Range<u64>, bytes: &mut Vec<u8>| {
+        bytes_read.set(bytes_read.get() + range.end - range.start);
+        bytes.resize((range.end - range.start) as usize, 0);
+        file.read_exact_at(bytes, range.start)
+    };
+    let indexer = Indexer::new(file.metadata()?.len(), IndexOptions::default());
+    let (_, so_far) = index_growing(indexer, read)?;
+    let so_far = so_far.context("nothing to go on from")?;
+    (&file).write_all(&std::fs::read(more)?)?;
+    let start = reelway_clock::now();
+    bytes_read.set(0);
+    index_growing(so_far.go_on(file.metadata()?.len()), read)?;
+    Ok((reelway_clock::now().since(start), bytes_read.get()))
 }
 
 /// Memory in use now; the most there was is counted anew from here on.

@@ -75,7 +75,7 @@ impl Period {
 }
 
 /// What is known of when pictures are shown.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Bare {
     /// Pictures a second where the stream does not state it.
     usual: (u32, u32),
@@ -122,7 +122,7 @@ impl Bare {
 }
 
 /// The order in which pictures are shown, by their counts (ITU-T H.264 8.2.1, H.265 8.3.1).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Order {
     /// For each picture of sequences that have ended: places from where it is decoded to where it is shown.
     moves: Vec<i32>,

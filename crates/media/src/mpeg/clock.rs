@@ -14,7 +14,7 @@ const MOST_BACK: i64 = RATE as i64;
 const STEP: i64 = RATE as i64 / 25;
 
 /// Lays stamps on one line.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Clock {
     /// What is added to stamps, and what was before the last jump: other streams follow later.
     offset: i64,

@@ -200,7 +200,7 @@ struct Open {
 }
 
 /// Finds pictures in bytes that come one after the other.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Coded {
     units: Units,
     sequence: Option<Sequence>,

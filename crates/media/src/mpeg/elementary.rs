@@ -40,7 +40,7 @@ struct At {
 }
 
 /// A stream of the film.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Elementary {
     pub stated: Stated,
     packets: Stream,
@@ -208,6 +208,13 @@ impl Elementary {
         self.buffer.extend_from_slice(bytes);
         self.fresh += bytes.len();
         starts || self.fresh >= LOOK
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub fn memory(&self) -> usize {
+        let places = self.places.capacity() * size_of::<Place>();
+        let syncs = self.syncs.capacity() * size_of::<u64>();
+        self.table.memory() + places + syncs + self.waiting()
     }
 
     /// Bytes of memory that wait for their sample to be whole.

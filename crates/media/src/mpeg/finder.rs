@@ -8,7 +8,7 @@ use super::sounds::{Frames, Framing, Kind};
 use super::visual::Visual;
 
 /// What finds samples.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Finder {
     Pictures(Box<Pictures>),
     Coded(Box<Coded>),

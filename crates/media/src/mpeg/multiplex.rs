@@ -66,7 +66,7 @@ impl Table {
 }
 
 /// A transport stream while it is read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Multiplex {
     /// The PID of the packets that state the time.
     clock: u16,
@@ -98,6 +98,12 @@ impl Multiplex {
             holes: Vec::new(),
             end: 0,
         }
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub fn memory(&self) -> usize {
+        let marks = self.marks.capacity() * size_of::<Mark>();
+        marks + (self.syncs.capacity() + 2 * self.holes.capacity()) * size_of::<u64>()
     }
 
     /// Takes the packet at byte `at` of the file.

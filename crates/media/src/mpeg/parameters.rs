@@ -17,7 +17,7 @@ struct Set {
 }
 
 /// The sets of a stream.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Parameters {
     family: Family,
     sets: Vec<Set>,

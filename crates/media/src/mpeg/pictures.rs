@@ -70,7 +70,7 @@ enum Role {
 }
 
 /// Finds pictures in bytes that come one after the other.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Pictures {
     family: Family,
     units: Units,

@@ -72,7 +72,7 @@ pub struct Stated {
 }
 
 /// A section on its way.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Section {
     bytes: Vec<u8>,
     began: bool,
@@ -121,7 +121,7 @@ impl Section {
 }
 
 /// The programmes of a stream, as far as they are known.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Programmes {
     pat: Section,
     /// By the PID of their PMT: the number.

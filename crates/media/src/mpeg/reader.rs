@@ -18,7 +18,7 @@ const CHUNK: u64 = 1 << 20;
 const MOST_BEFORE_PROGRAMMES: u64 = 16 << 20;
 
 /// What is done next.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Phase {
     /// Which streams there are is found out.
     Looking,
@@ -28,7 +28,7 @@ enum Phase {
 }
 
 /// Reads a stream: it says which bytes it needs, and is fed them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Reader {
     len: u64,
     carrier: Carrier,
@@ -76,6 +76,27 @@ impl Reader {
             return film::index(streams, self.carrier, self.len).map(Step::Done);
         }
         Ok(Step::Need(self.wanted.clone()))
+    }
+
+    /// Whether only the last bytes of the file are still to be read, and it may become longer.
+    pub fn is_at_the_last(&self) -> bool {
+        let may_grow = self.carrier != Carrier::Nothing;
+        may_grow && !self.wanted.is_empty() && self.wanted.end == self.len
+    }
+
+    /// The file has become `len` bytes long: what was wanted last is wanted still, and what follows it.
+    pub fn grow(&mut self, len: u64) {
+        self.len = len.max(self.wanted.start);
+        self.wanted.end = (self.wanted.start + CHUNK).min(self.len);
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub fn memory(&self) -> usize {
+        let streams = match &self.phase {
+            Phase::Reading(streams) => streams.memory(),
+            Phase::Looking | Phase::Done => 0,
+        };
+        self.rest.capacity() + streams
     }
 
     /// See [`crate::Indexer::feed`].

@@ -16,7 +16,7 @@ const MAX_STREAMS: usize = 32;
 const NONE: u8 = u8::MAX;
 
 /// The streams of the programme that is played.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Streams {
     /// The PID of its map, and its number.
     map: u16,
@@ -58,6 +58,13 @@ impl Streams {
         let mut streams = Streams::of_program_stream();
         streams.all.extend(Elementary::bare(stated, frame_rate));
         streams
+    }
+
+    /// Bytes of memory that they take, about.
+    pub fn memory(&self) -> usize {
+        let of_multiplex = self.multiplex.as_ref().map_or(0, |all| all.memory());
+        let streams = self.all.iter().map(Elementary::memory);
+        streams.sum::<usize>() + of_multiplex
     }
 
     /// Takes what comes next of a file that is a stream, at byte `at` of it.

@@ -110,7 +110,7 @@ fn increment_bits(resolution: u32) -> usize {
 }
 
 /// The headers that decoders are set up by.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Headers {
     bytes: Vec<u8>,
     /// Whether they are all there.
@@ -137,7 +137,7 @@ struct Open {
 }
 
 /// Finds pictures in bytes that come one after the other.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Visual {
     units: Units,
     headers: Headers,
