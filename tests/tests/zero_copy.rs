@@ -114,6 +114,25 @@ fn who_reads_late_gets_their_own_film_whatever_others_have_fetched_meanwhile() {
 }
 
 #[test]
+fn edges_are_sent_films_without_a_copy_too() {
+    let (origin, _dir, films) = server(|options| options);
+    let edges: Vec<Server> = (0..3)
+        .map(|_| Options::edge(&origin.http_url("")).start())
+        .collect();
+    for edge in &edges {
+        edge.wait_indexed();
+        for number in [2, 3] {
+            let body = edge.get(&format!("/film{number}/file")).body;
+            assert!(body == films[number], "film {number}");
+        }
+    }
+    assert!(
+        uncopied(&origin) > 0.0,
+        "edges were given film without a copy"
+    );
+}
+
+#[test]
 fn a_film_that_is_replaced_is_not_sent_from_a_copy_of_the_old_one() {
     let (server, dir, films) = server(|options| options);
     fetch_all(&server, &films, 4);
