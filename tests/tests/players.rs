@@ -118,6 +118,25 @@ fn vlc_begins_with_the_gop_or_segment_it_seeks_to_and_gets_every_picture_from_th
     });
 }
 
+#[test]
+fn vlc_plays_films_of_mpeg_2_and_mpeg_4() {
+    let names = ["transport_mpeg2", "program", "transport_mpeg4"];
+    let library = films::library(&names);
+    let server = Server::start(library.path());
+    server.wait_indexed();
+    std::thread::scope(|scope| {
+        for address in ADDRESSES {
+            let server = &server;
+            scope.spawn(move || {
+                for name in names {
+                    let film = pictures(&films::film(name).path);
+                    vlc_gets(&server.http_url(&format!("{name}/{address}")), 0.0, 0.0, &film);
+                }
+            });
+        }
+    });
+}
+
 /// A line of `players/playbin.py`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
