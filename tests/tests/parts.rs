@@ -95,7 +95,7 @@ fn segments(server: &Server, film: &str) -> Vec<Vec<u8>> {
             all.push(answer.body);
         }
     }
-    assert_eq!(all.len(), 4, "{detail}");
+    assert!(all.len() >= 4, "{detail}");
     all
 }
 
@@ -202,6 +202,40 @@ fn parts_that_each_have_a_clock_of_their_own_follow_each_other() {
     assert!((11.9..12.3).contains(&duration), "{duration}");
     assert_eq!(frames(&server.http_url("camera/hls/main.m3u8")), expected);
     assert_eq!(frames(&server.http_url("camera/dash/main.mpd")), expected);
+}
+
+#[test]
+fn streams_go_on_where_a_part_has_them_in_other_packets() {
+    let dir = films::temp_dir("library-");
+    let folder = dir.path().join("joined.parts");
+    fs::create_dir(&folder).expect("a folder");
+    // The numbers of packets change between the second and the third, and what was the sound is then the picture.
+    let numbers = [
+        ("0x100", "0x1000"),
+        ("0x200", "0x1000"),
+        ("0x1ff", "0x1100"),
+        ("0x100", "0x1000"),
+    ];
+    let mut expected = Vec::new();
+    for (place, (streams, map)) in numbers.into_iter().enumerate() {
+        let part = folder.join(format!("{place}.ts"));
+        let said = ["-mpegts_start_pid", streams, "-mpegts_pmt_start_pid", map];
+        make(&part, 4, &[&H264[..], &said].concat());
+        expected.extend(frames(&part.display().to_string()));
+    }
+    let server = Server::start(dir.path());
+    server.wait_indexed();
+    let film = server.get("/api/films/joined").json();
+    assert_eq!(film["tracks"].as_array().map(Vec::len), Some(2), "{film}");
+    let duration = film["duration"].as_f64().expect("a duration");
+    assert!((15.9..16.4).contains(&duration), "{duration}");
+    let sound = film["tracks"][1]["duration"].as_f64().expect("a duration");
+    assert!((15.8..16.4).contains(&sound), "{sound}");
+    assert_eq!(frames(&server.http_url("joined/hls/main.m3u8")), expected);
+    let edge = Options::edge(&server.http_url("")).start();
+    edge.wait_indexed();
+    assert_eq!(frames(&edge.http_url("joined/dash/main.mpd")), expected);
+    assert_eq!(segments(&edge, "joined"), segments(&server, "joined"));
 }
 
 #[test]

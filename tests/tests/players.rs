@@ -130,7 +130,12 @@ fn vlc_plays_films_of_mpeg_2_and_mpeg_4() {
             scope.spawn(move || {
                 for name in names {
                     let film = pictures(&films::film(name).path);
-                    vlc_gets(&server.http_url(&format!("{name}/{address}")), 0.0, 0.0, &film);
+                    vlc_gets(
+                        &server.http_url(&format!("{name}/{address}")),
+                        0.0,
+                        0.0,
+                        &film,
+                    );
                 }
             });
         }

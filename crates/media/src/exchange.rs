@@ -19,7 +19,7 @@ use crate::codec::Codec;
 use crate::index::{Index, IndexOptions};
 use crate::mp4::{Entry, entry_of};
 use crate::mpeg::MOST_TABLES;
-use crate::places::{Place, STEP, View};
+use crate::places::{MOST_MOVES, Move, Place, STEP, View};
 use crate::samples::{RECORD_BYTES, Sample, SampleTable};
 use crate::text::TextTrack;
 use crate::texts::MOST_TEXTS;
@@ -29,7 +29,7 @@ use crate::track_head::TrackHead;
 
 const MAGIC: [u8; 8] = *b"RWSHARED";
 /// Goes up whenever the format or the meaning of anything in it changes.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 const PREFIX: usize = 24;
 /// A longer head is no film's: a hundred tracks with their sample entries take less.
 const MOST_HEAD: usize = 16 << 20;
@@ -73,6 +73,7 @@ struct Part {
     samples: u32,
     sample_entry: Vec<u8>,
     places: Vec<Place>,
+    moves: Vec<Move>,
 }
 
 impl Part {
@@ -97,6 +98,7 @@ impl Part {
                 _ => track.sample_entry.clone(),
             },
             places: track.places.iter().collect(),
+            moves: track.moves.clone(),
         }
     }
 
@@ -122,6 +124,9 @@ impl Part {
                 .any(|place| place.file > len || place.sample > self.samples) =>
             {
                 Some("a place that is none")
+            }
+            _ if self.moves.len() > MOST_MOVES || !self.moves.is_sorted_by_key(|to| to.file) => {
+                Some("packets that are none")
             }
             _ if is_long(shift) || is_long(dts) => Some("a time that is none"),
             _ => None,
@@ -404,7 +409,12 @@ fn add(
 
 /// The track of this sample entry, and the media time at which the last of its samples ends.
 fn finish(part: Part, entry: Entry, table: &SampleTable) -> Result<(Track, i64), ExchangeError> {
-    let Part { head, places, .. } = part;
+    let Part {
+        head,
+        places,
+        moves,
+        ..
+    } = part;
     let (id, shift, timescale) = (head.id, head.shift, i64::from(head.timescale));
     if !table.iter().any(|sample| sample.sync) {
         return Err(wrong(format!("has no sync sample in track {id}")));
@@ -425,6 +435,7 @@ fn finish(part: Part, entry: Entry, table: &SampleTable) -> Result<(Track, i64),
     }
     let (mut track, end) = head.track(entry, table);
     track.places = places.into_iter().collect();
+    track.moves = moves;
     if (end + shift) / timescale > MAX_SECONDS {
         return Err(wrong(format!("has a track {id} that lasts too long")));
     }
@@ -467,6 +478,7 @@ mod tests {
             duration: 2812 * 1024,
             groups: group(table.iter(), Kind::Audio, 512, 48_000),
             places: Places::default(),
+            moves: Vec::new(),
             picture: None,
             sound: entry.sound,
             sample_entry,

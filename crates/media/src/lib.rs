@@ -48,7 +48,7 @@ pub use language::bcp47;
 pub use mpeg::{Filled, Filling, opus_frame};
 pub use paged::{Paged, Record, WORDS};
 pub use pcm::PcmConfig;
-pub use places::{Place, Places, STEP, View};
+pub use places::{Move, Place, Places, STEP, View};
 pub use samples::{RECORD_BYTES, Sample, SampleTable, Samples, SamplesError, TimedSample};
 pub use stored::Stored;
 pub use text::{Document, TextForm, TextTrack};

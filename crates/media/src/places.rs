@@ -31,6 +31,18 @@ pub struct Place {
     pub sample: u32,
 }
 
+/// From a byte of the file on, the packets of a track have another number (PID).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Move {
+    /// The first byte.
+    pub file: u64,
+    /// The number.
+    pub pid: u16,
+}
+
+/// Moves of a track that are followed.
+pub const MOST_MOVES: usize = 4096;
+
 /// A track's places, for each multiple of [`STEP`] one.
 pub type Places = Paged<Place>;
 

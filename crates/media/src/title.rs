@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::places::{Places, View};
+use crate::places::{Move, Places, View};
 use crate::{
     Chapter, Codec, Nanos, Paged, Record, Sample, Samples, SamplesError, TextTrack, TimedSample,
     WORDS, ticks_to_nanos,
@@ -124,6 +124,8 @@ pub struct Track {
     pub groups: Groups,
     /// Where its samples are found in the file, where they lie in a view.
     pub places: Places,
+    /// From where on packets with other numbers than [`Track::id`] carry it, in the order of the file.
+    pub moves: Vec<Move>,
     /// For video.
     pub picture: Option<Picture>,
     /// For audio.
@@ -149,6 +151,7 @@ impl Track {
             duration: 0,
             groups: Groups::default(),
             places: Places::default(),
+            moves: Vec::new(),
             picture: None,
             sound: None,
             sample_entry: Vec::new(),

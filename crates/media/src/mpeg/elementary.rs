@@ -9,7 +9,7 @@ use super::finder::{Finder, Found};
 use super::pes::{Carried, Stamp, Stream};
 use super::psi::Stated;
 use super::sounds::{Frames, Framing, GAP};
-use crate::places::{Place, STEP};
+use crate::places::{MOST_MOVES, Move, Place, STEP};
 use crate::samples::{Sample, SampleTable};
 use crate::time::rescale;
 
@@ -64,6 +64,8 @@ pub struct Elementary {
     pub changed: u64,
     pub table: SampleTable,
     pub places: Vec<Place>,
+    /// From where on other packets carry it.
+    pub moves: Vec<Move>,
     /// The packets with which pictures begin that decoders can start at, which were found since they were taken last.
     pub syncs: Vec<u64>,
     /// Of the first sample, and of the last one.
@@ -100,6 +102,7 @@ impl Elementary {
             changed: 0,
             table: SampleTable::default(),
             places: Vec::new(),
+            moves: Vec::new(),
             syncs: Vec::new(),
             first: 0,
             last: 0,
@@ -141,6 +144,21 @@ impl Elementary {
     /// When its last sample ends.
     pub fn end(&self) -> i64 {
         self.last + self.table.last().map_or(0, |last| i64::from(last.duration))
+    }
+
+    /// The packets that carry it now.
+    pub fn pid(&self) -> u16 {
+        self.moves.last().map_or(self.stated.pid, |to| to.pid)
+    }
+
+    /// From byte `at` of the file on, other packets carry it. False: it has moved too often.
+    pub fn moves_to(&mut self, at: u64, pid: u16) -> bool {
+        let is_followed = self.moves.len() < MOST_MOVES;
+        if is_followed {
+            self.moves.push(Move { file: at, pid });
+            self.packets = Stream::that_begins();
+        }
+        is_followed
     }
 
     /// Takes a packet at byte `at` of the file; what is whole then goes to the end of the view, which is `view` bytes long.

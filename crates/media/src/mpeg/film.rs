@@ -40,6 +40,7 @@ pub fn index(mut streams: Streams, carrier: Carrier, len: u64) -> Result<Index, 
             u32::from(pid),
             stream.table.len(),
             std::mem::take(&mut stream.places),
+            std::mem::take(&mut stream.moves),
         ));
         movie.tracks.push(draft(stream, streams.programme, &entry));
     }
@@ -51,7 +52,7 @@ pub fn index(mut streams: Streams, carrier: Carrier, len: u64) -> Result<Index, 
     });
     for track in &mut index.title.tracks {
         let own = places.iter().position(|(pid, ..)| *pid == track.id);
-        let Some((pid, samples, places)) = own.map(|own| places.swap_remove(own)) else {
+        let Some((pid, samples, places, moves)) = own.map(|own| places.swap_remove(own)) else {
             continue;
         };
         if track.samples != samples {
@@ -67,6 +68,7 @@ pub fn index(mut streams: Streams, carrier: Carrier, len: u64) -> Result<Index, 
             });
         }
         track.places = places.iter().copied().collect();
+        track.moves = moves;
         debug_assert!(places.iter().all(|place: &Place| place.file <= len));
     }
     if let Some(multiplex) = multiplex

@@ -100,6 +100,11 @@ impl Multiplex {
         }
     }
 
+    /// From here on, packets of this PID state the time.
+    pub fn clock_moves_to(&mut self, clock: u16) {
+        self.clock = clock;
+    }
+
     /// Bytes of memory that it takes, about.
     pub fn memory(&self) -> usize {
         let marks = self.marks.capacity() * size_of::<Mark>();

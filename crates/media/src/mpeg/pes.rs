@@ -59,6 +59,8 @@ pub struct Stream {
     /// Of the head, bytes still to come.
     head_left: usize,
     counter: Option<u8>,
+    /// It begins with the next PES packet.
+    waits: bool,
 }
 
 /// What a packet is to its stream.
@@ -82,11 +84,24 @@ impl Stream {
         Stream {
             head_left: 0,
             counter: Some(packet.counter),
+            waits: false,
+        }
+    }
+
+    /// From the next PES packet on.
+    pub fn that_begins() -> Stream {
+        Stream {
+            waits: true,
+            ..Stream::default()
         }
     }
 
     /// What this packet carries. `None`: nothing, or the same as the one before it.
     pub fn take<'a>(&mut self, packet: &super::ts::Packet<'a>) -> Option<Carried<'a>> {
+        self.waits &= !packet.starts;
+        if self.waits {
+            return None;
+        }
         let before = self.counter.replace(packet.counter);
         if before == Some(packet.counter) && !packet.jumps {
             return None;

@@ -216,6 +216,16 @@ impl Programmes {
         })
     }
 
+    /// The number of the programme whose map has this PID.
+    pub fn number(&self, map: u16) -> Option<u16> {
+        self.numbers.get(&map).copied()
+    }
+
+    /// The PID of the packets that state the time of the programme with this map.
+    pub fn clock(&self, map: u16) -> Option<u16> {
+        self.maps.get(&map).map(|map| map.clock)
+    }
+
     /// The streams of a programme.
     pub fn streams(&self, map: u16) -> &[Stated] {
         self.maps.get(&map).map_or(&[], |map| &map.streams)

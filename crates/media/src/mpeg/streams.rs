@@ -12,6 +12,8 @@ use crate::index_error::{IndexError, IndexErrorKind};
 
 /// Streams of a program stream that are played, at most.
 const MAX_STREAMS: usize = 32;
+/// Streams that come later and are not played are named while there are not more notes than this.
+const MOST_NOTES: usize = 64;
 /// No stream has this number.
 const NONE: u8 = u8::MAX;
 
@@ -29,8 +31,7 @@ pub struct Streams {
     pub view: u64,
     /// What was passed over or put right.
     pub notes: Vec<String>,
-    changed: bool,
-    /// Streams of a program stream that are not played.
+    /// Streams that are not played.
     passed: Vec<u16>,
     /// All of them as they are, where that can be sent.
     pub multiplex: Option<Box<Multiplex>>,
@@ -151,7 +152,7 @@ impl Streams {
                 "programme {programme} is played; {others} others are not"
             ));
         }
-        let mut all: Vec<Elementary> = Vec::new();
+        let (mut all, mut passed): (Vec<Elementary>, _) = (Vec::new(), Vec::new());
         let mut by_pid = vec![NONE; 1 << 13];
         for stream in stated {
             let words = match &stream.coding {
@@ -166,6 +167,7 @@ impl Streams {
                 }
             };
             notes.push(format!("track {} ({words}) skipped", stream.pid));
+            passed.push(stream.pid);
         }
         Streams {
             map,
@@ -175,8 +177,7 @@ impl Streams {
             clock: Clock::default(),
             view: 0,
             notes,
-            changed: false,
-            passed: Vec::new(),
+            passed,
             multiplex: is_plain.then(|| Box::new(Multiplex::new(map, clock))),
         }
     }
@@ -194,7 +195,9 @@ impl Streams {
     fn take_payload(&mut self, at: u64, packet: &Packet, programmes: &mut Programmes) {
         let number = self.by_pid[usize::from(packet.pid)];
         let Some(stream) = self.all.get_mut(usize::from(number)) else {
-            if programmes.take(packet) == Some(self.map) {
+            let map = programmes.take(packet);
+            if let Some(map) = map.filter(|map| programmes.number(*map) == Some(self.programme)) {
+                self.map = map;
                 self.look_at(programmes, at);
             }
             return;
@@ -202,20 +205,44 @@ impl Streams {
         stream.take(at, packet, &mut self.clock, &mut self.view);
     }
 
-    /// The programme's map has come again.
+    /// The programme's map has come again. A stream that it does not have any more goes on in one of the same coding that it has
+    /// now, as where recordings were joined.
     fn look_at(&mut self, programmes: &Programmes, at: u64) {
-        let known = |pid: u16| self.all.iter().any(|stream| stream.stated.pid == pid);
-        let new = programmes
-            .streams(self.map)
-            .iter()
-            .find(|stream| stream.coding.is_known() && !known(stream.pid));
-        if let (Some(new), false) = (new, self.changed) {
-            self.changed = true;
-            let words = format!(
-                "from byte {at} on the programme has other streams (such as {}), which are not played",
-                new.pid
-            );
-            self.notes.push(words);
+        if let (Some(multiplex), Some(clock)) = (&mut self.multiplex, programmes.clock(self.map)) {
+            multiplex.clock_moves_to(clock);
+        }
+        let stated = programmes.streams(self.map);
+        for new in stated.iter().filter(|new| new.coding.is_known()) {
+            let is = |stream: &Elementary, now: &Stated| {
+                stream.pid() == now.pid && stream.stated.coding == now.coding
+            };
+            if self.all.iter().any(|stream| is(stream, new)) || self.passed.contains(&new.pid) {
+                continue;
+            }
+            let went = |stream: &Elementary| !stated.iter().any(|now| is(stream, now));
+            let alike = |stream: &Elementary| stream.stated.coding == new.coding && went(stream);
+            let places = 0..self.all.len();
+            let found = places
+                .filter(|place| alike(&self.all[*place]))
+                .min_by_key(|place| self.all[*place].stated.language != new.language);
+            if let Some(place) = found {
+                let old = self.all[place].pid();
+                if self.all[place].moves_to(at, new.pid) {
+                    // Another one may have taken its packets' number.
+                    if self.by_pid[usize::from(old)] == place as u8 {
+                        self.by_pid[usize::from(old)] = NONE;
+                    }
+                    self.by_pid[usize::from(new.pid)] = place as u8;
+                    continue;
+                }
+            }
+            self.passed.push(new.pid);
+            if self.notes.len() < MOST_NOTES {
+                self.notes.push(format!(
+                    "from byte {at} on the programme has another stream, {}, which is not played",
+                    new.pid
+                ));
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use super::pes::Stream;
 use super::ps;
 use super::sounds::{Frames, Framing, GAP};
 use super::ts::{self, Walker};
-use crate::places::{Place, STEP};
+use crate::places::{Move, Place, STEP};
 use crate::samples::{Sample, Samples, SamplesError};
 use crate::title::{Title, Track};
 use crate::{Codec, Kind};
@@ -56,10 +56,21 @@ impl How {
 /// What is taken out of one stream.
 #[derive(Debug)]
 struct Part {
+    /// The packets that carry it, and from where on others do.
     pid: u16,
+    moves: Vec<Move>,
     how: How,
     from: Place,
     samples: Vec<Sample>,
+}
+
+impl Part {
+    /// Which packets carry it at byte `at` of the file.
+    fn pid_at(&self, at: u64) -> u16 {
+        let moved = self.moves.partition_point(|to| to.file <= at);
+        let last = moved.checked_sub(1).and_then(|last| self.moves.get(last));
+        last.map_or(self.pid, |to| to.pid)
+    }
 }
 
 /// What came of an attempt.
@@ -124,6 +135,7 @@ impl Filling {
             wanted.end = wanted.end.max(end);
             parts.push(Part {
                 pid,
+                moves: track.moves.clone(),
                 how,
                 from,
                 samples,
@@ -169,6 +181,7 @@ impl Filling {
                     bytes,
                     ends: Vec::new(),
                     latest: part.from.file,
+                    pid: part.pid_at(part.from.file),
                 }
             })
             .collect();
@@ -243,8 +256,12 @@ impl Filling {
     /// Takes the packet of a transport stream at byte `at` of the file.
     fn take(&self, at: u64, packet: &ts::Packet, streams: &mut [Gathered]) {
         for (part, gathered) in self.parts.iter().zip(streams) {
-            if part.pid != packet.pid || at < part.from.file || packet.scrambled {
+            let pid = part.pid_at(at);
+            if pid != packet.pid || at < part.from.file || packet.scrambled {
                 continue;
+            }
+            if gathered.pid != pid {
+                (gathered.pid, gathered.stream) = (pid, Stream::that_begins());
             }
             let fresh = if at == part.from.file {
                 gathered.stream = Stream::after(packet);
@@ -304,6 +321,8 @@ struct Gathered {
     ends: Vec<usize>,
     /// Where in the file the packet lies that was the last to carry something.
     latest: u64,
+    /// The packets that carried it last.
+    pid: u16,
 }
 
 impl Gathered {
