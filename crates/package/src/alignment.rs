@@ -81,11 +81,14 @@ pub fn check_alignment(best: &Package, other: &Package) -> Result<(), Misaligned
 }
 
 fn check_cuts(best: &PackagedTrack, other: &PackagedTrack) -> Result<(), Misaligned> {
-    let last = (*best.numbers().end()).max(*other.numbers().end());
-    for number in 1..=last {
-        // Where one has fewer segments, the next one would begin at its end.
-        let begins = other.start(number).unwrap_or_else(|| other.end());
-        let best = best.start(number).unwrap_or_else(|| best.end());
+    // Where one has fewer segments, the next one would begin at its end.
+    let (end_of_best, end) = (best.end(), other.end());
+    let (mut of_best, mut of_other) = (best.starts(), other.starts());
+    for number in 1.. {
+        let (best, begins) = match (of_best.next(), of_other.next()) {
+            (None, None) => break,
+            (best, begins) => (best.unwrap_or(end_of_best), begins.unwrap_or(end)),
+        };
         if (begins - best).abs() > ROUNDING {
             return Err(Misaligned::Cut {
                 number,

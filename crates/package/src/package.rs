@@ -311,6 +311,12 @@ impl PackagedTrack {
         Some(ticks_to_nanos(cut.start, self.timescale))
     }
 
+    /// Where each segment begins; see [`PackagedTrack::start`].
+    pub(crate) fn starts(&self) -> impl Iterator<Item = Nanos> {
+        let cuts = self.table.cuts.iter();
+        cuts.map(|cut| ticks_to_nanos(cut.start, self.timescale))
+    }
+
     /// From a segment's beginning to the next one's. The durations of all add up to the track's end
     /// exactly, however many there are.
     pub fn duration(&self, number: u32) -> Option<Nanos> {

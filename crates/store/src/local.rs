@@ -25,8 +25,8 @@ pub(crate) struct LocalFile {
     /// By what it may be read.
     pub by: ReadBy,
     parts: Parts,
-    /// Of each of its files.
-    files: Vec<OpenFile>,
+    /// Each of its files, past the page cache, where its file system allows it.
+    direct: Vec<Option<Arc<File>>>,
     direct_refused: AtomicBool,
     /// By what it is known to be the same though it has grown; `None`: it must not have changed at all.
     mark: Option<Mark>,
@@ -53,20 +53,18 @@ impl LocalFile {
             true => ReadBy::Ring,
             false => ReadBy::Threads,
         };
-        let (mut files, mut refused) = (Vec::new(), None);
-        for part in parts.all() {
+        let mut refused = None;
+        let direct = parts.all().iter().map(|part| {
             let direct = open_same_direct(part, mark.is_some());
-            files.push(OpenFile {
-                direct: direct.map_err(|error| refused = Some(error)).ok(),
-                buffered: Arc::new(part.file.try_clone()?),
-            });
-        }
+            direct.map_err(|error| refused = Some(error)).ok()
+        });
+        let direct = direct.collect();
         let file = LocalFile {
             path: path.to_path_buf(),
             identity,
             by,
             parts,
-            files,
+            direct,
             direct_refused: AtomicBool::new(false),
             mark,
         };
@@ -87,18 +85,17 @@ impl LocalFile {
     /// The file that has this byte of the film, and which of its bytes that is. `direct`: past the page cache, if it can be.
     fn at(&self, offset: u64, direct: bool) -> (Arc<File>, u64) {
         let number = self.parts.number_at(offset);
-        let (part, file) = (&self.parts.all()[number], &self.files[number]);
+        let (part, past_cache) = (&self.parts.all()[number], &self.direct[number]);
         let within = offset - part.start;
-        let direct = direct && within.is_multiple_of(ALIGNED);
-        let file = match &file.direct {
-            Some(file) if direct => file,
-            _ => &file.buffered,
+        let file = match past_cache {
+            Some(file) if direct && within.is_multiple_of(ALIGNED) => file,
+            _ => &part.file,
         };
         (Arc::clone(file), within)
     }
 
     fn may_read_direct(&self) -> bool {
-        let has_direct = self.files.iter().any(|file| file.direct.is_some());
+        let has_direct = self.direct.iter().any(Option::is_some);
         has_direct && !self.direct_refused.load(Ordering::Relaxed)
     }
 
@@ -109,14 +106,6 @@ impl LocalFile {
             error: Arc::new(error),
         }
     }
-}
-
-/// One of its files.
-#[derive(Debug)]
-struct OpenFile {
-    /// Past the page cache, where the file system allows it.
-    direct: Option<Arc<File>>,
-    buffered: Arc<File>,
 }
 
 /// Opens a file for direct reads, which is open already. The path may have come to name another one in between; then it is

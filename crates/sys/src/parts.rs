@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -195,7 +196,7 @@ pub struct Part {
     /// Where it lies.
     pub path: PathBuf,
     /// It.
-    pub file: File,
+    pub file: Arc<File>,
     /// Bytes of the film before it.
     pub start: u64,
     /// Bytes of it.
@@ -229,7 +230,7 @@ impl Parts {
             identities.push(FileIdentity::from(&metadata));
             parts.push(Part {
                 path,
-                file,
+                file: Arc::new(file),
                 start,
                 len,
             });
