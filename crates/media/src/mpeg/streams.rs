@@ -14,6 +14,8 @@ use crate::index_error::{IndexError, IndexErrorKind};
 const MAX_STREAMS: usize = 32;
 /// Streams that come later and are not played are named while there are not more notes than this.
 const MOST_NOTES: usize = 64;
+/// Packets of this PID carry nothing (ISO/IEC 13818-1 table 2-3).
+const NOWHERE: u16 = 0x1fff;
 /// No stream has this number.
 const NONE: u8 = u8::MAX;
 
@@ -225,16 +227,8 @@ impl Streams {
             let found = places
                 .filter(|place| alike(&self.all[*place]))
                 .min_by_key(|place| self.all[*place].stated.language != new.language);
-            if let Some(place) = found {
-                let old = self.all[place].pid();
-                if self.all[place].moves_to(at, new.pid) {
-                    // Another one may have taken its packets' number.
-                    if self.by_pid[usize::from(old)] == place as u8 {
-                        self.by_pid[usize::from(old)] = NONE;
-                    }
-                    self.by_pid[usize::from(new.pid)] = place as u8;
-                    continue;
-                }
+            if found.is_some_and(|place| self.goes_on(place, new.pid, at)) {
+                continue;
             }
             self.passed.push(new.pid);
             if self.notes.len() < MOST_NOTES {
@@ -244,6 +238,25 @@ impl Streams {
                 ));
             }
         }
+    }
+
+    /// From byte `at` of the file on, packets of this PID carry the stream at `place`. False: they cannot.
+    fn goes_on(&mut self, place: usize, pid: u16, at: u64) -> bool {
+        let had = self.by_pid[usize::from(pid)];
+        // Another stream may have had them: its own are told later, or not at all.
+        let is_free = match self.all.get_mut(usize::from(had)) {
+            Some(other) => other.moves_to(at, NOWHERE),
+            None => true,
+        };
+        let old = self.all[place].pid();
+        if !is_free || !self.all[place].moves_to(at, pid) {
+            return false;
+        }
+        if self.by_pid[usize::from(old)] == place as u8 {
+            self.by_pid[usize::from(old)] = NONE;
+        }
+        self.by_pid[usize::from(pid)] = place as u8;
+        true
     }
 
     /// Looks after them when all up to byte `now` of the file has been read.
