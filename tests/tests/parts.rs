@@ -227,6 +227,11 @@ fn streams_go_on_where_a_part_has_them_in_other_packets() {
     server.wait_indexed();
     let film = server.get("/api/films/joined").json();
     assert_eq!(film["tracks"].as_array().map(Vec::len), Some(2), "{film}");
+    let notes = film["notes"].to_string();
+    assert!(
+        !notes.contains("programme") && !notes.contains("not played"),
+        "{notes}"
+    );
     let duration = film["duration"].as_f64().expect("a duration");
     assert!((15.9..16.4).contains(&duration), "{duration}");
     let sound = film["tracks"][1]["duration"].as_f64().expect("a duration");

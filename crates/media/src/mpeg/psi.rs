@@ -1,7 +1,7 @@
 //! Which streams a transport stream has: PAT and PMT (ISO/IEC 13818-1 2.4.4), with what DVB and ATSC add (ETSI EN 300 468
 //! annex D, ETSI TS 101 154; ATSC A/52 annex A).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::lpcm::Lpcm;
 use super::ts::Packet;
@@ -193,9 +193,10 @@ impl Programmes {
         !self.numbers.is_empty() && self.numbers.len() == self.maps.len()
     }
 
-    /// How many there are.
+    /// How many there are. One may have had several maps, one after the other.
     pub fn count(&self) -> usize {
-        self.numbers.len()
+        let numbers: BTreeSet<u16> = self.numbers.values().copied().collect();
+        numbers.len()
     }
 
     /// The programme that is played: the first with picture, else the first with sound, else the first.

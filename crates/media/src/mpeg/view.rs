@@ -65,11 +65,11 @@ struct Part {
 }
 
 impl Part {
-    /// Which packets carry it at byte `at` of the file.
-    fn pid_at(&self, at: u64) -> u16 {
+    /// How often it has moved before byte `at` of the file, and which packets carry it there.
+    fn carried_at(&self, at: u64) -> (usize, u16) {
         let moved = self.moves.partition_point(|to| to.file <= at);
         let last = moved.checked_sub(1).and_then(|last| self.moves.get(last));
-        last.map_or(self.pid, |to| to.pid)
+        (moved, last.map_or(self.pid, |to| to.pid))
     }
 }
 
@@ -181,7 +181,7 @@ impl Filling {
                     bytes,
                     ends: Vec::new(),
                     latest: part.from.file,
-                    pid: part.pid_at(part.from.file),
+                    moved: part.carried_at(part.from.file).0,
                 }
             })
             .collect();
@@ -256,12 +256,12 @@ impl Filling {
     /// Takes the packet of a transport stream at byte `at` of the file.
     fn take(&self, at: u64, packet: &ts::Packet, streams: &mut [Gathered]) {
         for (part, gathered) in self.parts.iter().zip(streams) {
-            let pid = part.pid_at(at);
+            let (moved, pid) = part.carried_at(at);
             if pid != packet.pid || at < part.from.file || packet.scrambled {
                 continue;
             }
-            if gathered.pid != pid {
-                (gathered.pid, gathered.stream) = (pid, Stream::that_begins());
+            if gathered.moved != moved {
+                (gathered.moved, gathered.stream) = (moved, Stream::that_begins());
             }
             let fresh = if at == part.from.file {
                 gathered.stream = Stream::after(packet);
@@ -321,8 +321,8 @@ struct Gathered {
     ends: Vec<usize>,
     /// Where in the file the packet lies that was the last to carry something.
     latest: u64,
-    /// The packets that carried it last.
-    pid: u16,
+    /// How often it had moved by then.
+    moved: usize,
 }
 
 impl Gathered {
