@@ -7,6 +7,8 @@ use reelway_metrics::Exposition;
 
 use crate::entry::{CatalogueError, Entry, Film, State};
 use crate::intake::Intake;
+use crate::placement::Soon;
+use crate::subtitles::SubtitleFile;
 
 /// Which films there are. Asked by every protocol, for every newcomer.
 pub trait Catalogue: Send + Sync {
@@ -18,6 +20,14 @@ pub trait Catalogue: Send + Sync {
 
     /// The film of this name with its index, loaded if it was not in memory.
     fn film(&self, name: &str) -> Result<Arc<Film>, CatalogueError>;
+
+    /// The text of subtitles beside a film that are elsewhere ([`SubtitleTrack::elsewhere`](crate::SubtitleTrack::elsewhere)),
+    /// as WebVTT. An error, in words: it cannot be fetched now, which was logged.
+    fn subtitles<'a>(
+        &'a self,
+        film: &'a Film,
+        file: &'a SubtitleFile,
+    ) -> Soon<'a, Result<Arc<str>, String>>;
 
     /// Where films can be put and taken away; `None` where they cannot.
     fn intake(&self) -> Option<&dyn Intake> {

@@ -17,7 +17,9 @@ use crate::intake::Intake;
 use crate::keeper::{Event, Keeper};
 use crate::library::{Change, Shared};
 use crate::local::Local;
+use crate::placement::Soon;
 use crate::shelf::Shelf;
+use crate::subtitles::SubtitleFile;
 use crate::unsaved::{self, IndexMemory};
 
 /// A library of watched directories, or of another [`Shelf`].
@@ -154,6 +156,14 @@ impl Catalogue for Directory {
                 reason: reason.clone(),
             }),
         }
+    }
+
+    fn subtitles<'a>(
+        &'a self,
+        film: &'a Film,
+        file: &'a SubtitleFile,
+    ) -> Soon<'a, Result<Arc<str>, String>> {
+        self.shared.shelf.subtitles(&film.path, file)
     }
 
     fn intake(&self) -> Option<&dyn Intake> {

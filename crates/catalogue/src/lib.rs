@@ -48,6 +48,9 @@ pub use placement::{Alone, MOST_WATCHED, Place, Placement, Soon, Watched};
 pub use sets::Set;
 pub use several::Several;
 pub use shelf::{Found, Shelf};
-pub use subtitles::{SubtitleFile, SubtitleSource, SubtitleTrack, SubtitleTrackError};
+pub use subtitles::{
+    MOST_SUBTITLE_BYTES, MOST_SUBTITLE_FILES, SubtitleFile, SubtitlePlace, SubtitleSource,
+    SubtitleTrack, SubtitleTrackError,
+};
 pub use unsaved::{IndexMemory, IndexProblem};
 pub use uploads::judge_beginning;

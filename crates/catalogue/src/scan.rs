@@ -11,7 +11,7 @@ use tracing::warn;
 
 use crate::naming::{is_film, path_text};
 use crate::shelf::Found;
-use crate::subtitles::{self, is_subtitles};
+use crate::subtitles::{self, Beside, is_subtitles};
 
 /// Deepest nesting of folders that is followed.
 const MAX_DEPTH: usize = 64;
@@ -130,7 +130,7 @@ fn walk(
                 problem: None,
             });
         } else if metadata.is_file() && is_subtitles(&path) {
-            beside.push(path);
+            beside.push(Beside::new(path, &metadata));
         }
     }
     for path in several {
@@ -162,12 +162,16 @@ fn named(path: &Path) -> PathBuf {
 }
 
 /// The files of subtitles in a folder.
-fn beside(folder: &Path) -> Vec<PathBuf> {
+fn beside(folder: &Path) -> Vec<Beside> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let paths = entries.map(|entry| entry.path());
-    paths
-        .filter(|path| is_subtitles(path) && path.is_file())
-        .collect()
+    let paths = entries
+        .map(|entry| entry.path())
+        .filter(|path| is_subtitles(path));
+    let files = paths.filter_map(|path| {
+        let metadata = fs::metadata(&path).ok()?;
+        metadata.is_file().then(|| Beside::new(path, &metadata))
+    });
+    files.collect()
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ use crate::indexing::IndexingError;
 use crate::intake::{Destination, Intake};
 use crate::intake_error::IntakeError;
 use crate::library::Change;
+use crate::placement::Soon;
+use crate::subtitles::SubtitleFile;
 
 /// Libraries in their order: where two have a film of the same name, it is the first one's.
 pub struct Several(pub Vec<Arc<Directory>>);
@@ -56,6 +58,17 @@ impl Catalogue for Several {
         match self.with(name) {
             Some(library) => library.film(name),
             None => Err(CatalogueError::Unknown(name.to_owned())),
+        }
+    }
+
+    fn subtitles<'a>(
+        &'a self,
+        film: &'a Film,
+        file: &'a SubtitleFile,
+    ) -> Soon<'a, Result<Arc<str>, String>> {
+        match self.with(&film.name) {
+            Some(library) => library.subtitles(film, file),
+            None => Box::pin(async { Err("the film is not there any more".to_owned()) }),
         }
     }
 

@@ -1,12 +1,14 @@
 //! Where a library's films are: directories of this machine (`local.rs`), or a source elsewhere.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use reelway_media::Index;
 use reelway_sys::FileIdentity;
 
 use crate::indexing::IndexingError;
+use crate::placement::Soon;
 use crate::subtitles::SubtitleFile;
 
 /// A film that was found.
@@ -41,6 +43,16 @@ pub trait Shelf: Send + Sync + 'static {
     /// identity is that of the beginning. `None`: the film is read at once.
     fn index_beginning(&self, _found: &Found) -> Option<(FileIdentity, Index)> {
         None
+    }
+
+    /// The text of subtitles that are elsewhere, as WebVTT; `film` is the path by which their film was found. An error, in
+    /// words: it cannot be fetched now.
+    fn subtitles<'a>(
+        &'a self,
+        _film: &'a Path,
+        _file: &'a SubtitleFile,
+    ) -> Soon<'a, Result<Arc<str>, String>> {
+        Box::pin(async { Err("it is on this machine".to_owned()) })
     }
 
     /// Longest time between two looks; `unfinished`: there are films that may be ready soon.

@@ -2,23 +2,40 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use reelway_media::{TextForm, TextTrack, Title, bcp47};
 use reelway_subtitles::{Format, MOST_BYTES, Named, SubtitleError, Subtitles, named, read};
+use reelway_sys::FileIdentity;
+use xxhash_rust::xxh3::Xxh3;
 
 /// Files beside one film that are offered, at most.
-const MOST: usize = 32;
+pub const MOST_SUBTITLE_FILES: usize = 32;
+/// Most bytes of the text of subtitles.
+pub const MOST_SUBTITLE_BYTES: usize = MOST_BYTES;
 
 /// A file of subtitles beside a film.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubtitleFile {
-    /// Where it is.
-    pub path: PathBuf,
+    /// Its name, without folders.
+    pub file: String,
     /// What its name says.
     pub named: Named,
+    /// Another file, or other contents, has another version: ASCII letters and digits.
+    pub version: String,
+    /// Where it is.
+    pub place: SubtitlePlace,
+}
+
+/// Where a file of subtitles is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SubtitlePlace {
+    /// On this machine.
+    Here(PathBuf),
+    /// Beside the film at the server that it comes from, which has it as WebVTT by this number.
+    Elsewhere(u32),
 }
 
 /// Subtitles of a film.
@@ -38,7 +55,7 @@ pub struct SubtitleTrack {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubtitleSource {
     /// In a file beside the film.
-    Beside(PathBuf),
+    Beside(SubtitleFile),
     /// In the film, as the track of this place in [`Title::texts`].
     Inside(usize),
 }
@@ -62,6 +79,20 @@ pub enum SubtitleTrackError {
         /// Why.
         error: SubtitleError,
     },
+    /// What another server has given cannot be shown.
+    #[error("{file}: {error}")]
+    UnusableElsewhere {
+        /// The file's name there.
+        file: String,
+        /// Why.
+        error: SubtitleError,
+    },
+    /// A file of another server was not fetched.
+    #[error("{file}: it was not fetched from its server")]
+    NotFetched {
+        /// The file's name there.
+        file: String,
+    },
     /// What is in the film cannot be shown.
     #[error("track {track}: {error}")]
     UnusableInside {
@@ -78,12 +109,9 @@ pub enum SubtitleTrackError {
 impl SubtitleTrack {
     /// All of a film's: the files beside it, then what is inside.
     pub fn all(files: &[SubtitleFile], title: &Title) -> Vec<SubtitleTrack> {
-        let beside = files.iter().map(|file| {
-            (
-                file.named.clone(),
-                SubtitleSource::Beside(file.path.clone()),
-            )
-        });
+        let beside = files
+            .iter()
+            .map(|file| (file.named.clone(), SubtitleSource::Beside(file.clone())));
         let inside = title
             .texts
             .iter()
@@ -101,13 +129,39 @@ impl SubtitleTrack {
             .collect()
     }
 
-    /// Reads them, which may take time; `title` is the film's.
+    /// The file in which they are, if that is at another server: it is to be fetched before they can be read.
+    pub fn elsewhere(&self) -> Option<&SubtitleFile> {
+        match &self.source {
+            SubtitleSource::Beside(file) => {
+                matches!(file.place, SubtitlePlace::Elsewhere(_)).then_some(file)
+            }
+            SubtitleSource::Inside(_) => None,
+        }
+    }
+
+    /// Reads them, which may take time; `title` is the film's, `fetched` what another server has given, if they are
+    /// [`elsewhere`](SubtitleTrack::elsewhere).
     ///
     /// # Errors
     /// They cannot be read, or there is no text in them.
-    pub fn read(&self, title: &Title) -> Result<Subtitles, SubtitleTrackError> {
+    pub fn read(
+        &self,
+        title: &Title,
+        fetched: Option<&str>,
+    ) -> Result<Subtitles, SubtitleTrackError> {
         match &self.source {
-            SubtitleSource::Beside(path) => read_file(path, self.named.format),
+            SubtitleSource::Beside(file) => match (&file.place, fetched) {
+                (SubtitlePlace::Here(path), _) => read_file(path, self.named.format),
+                (SubtitlePlace::Elsewhere(_), Some(text)) => read(Format::WebVtt, text.as_bytes())
+                    .map_err(|error| {
+                        let file = file.file.clone();
+                        SubtitleTrackError::UnusableElsewhere { file, error }
+                    }),
+                (SubtitlePlace::Elsewhere(_), None) => {
+                    let file = file.file.clone();
+                    Err(SubtitleTrackError::NotFetched { file })
+                }
+            },
             SubtitleSource::Inside(place) => {
                 let track = title.texts.get(*place).ok_or(SubtitleTrackError::NoIndex)?;
                 let text = track.document.read().ok_or(SubtitleTrackError::NoIndex)?;
@@ -160,12 +214,37 @@ fn stem(path: &Path) -> Option<&str> {
     path.file_stem()?.to_str()
 }
 
+/// A file of subtitles that a walk found.
+pub(crate) struct Beside {
+    path: PathBuf,
+    version: String,
+}
+
+impl Beside {
+    pub fn new(path: PathBuf, metadata: &Metadata) -> Beside {
+        let FileIdentity {
+            device,
+            inode,
+            size,
+            mtime_ns,
+        } = FileIdentity::from(metadata);
+        let mut hash = Xxh3::new();
+        for word in [device, inode, size, mtime_ns as u64] {
+            hash.update(&word.to_le_bytes());
+        }
+        Beside {
+            path,
+            version: format!("{:016x}", hash.digest()),
+        }
+    }
+}
+
 /// Which of the files of subtitles in a folder belong to which of its films, by the films' places in `films`. `film.part.srt`
 /// belongs to `film.part.mp4` if there is one, and to `film.mp4` otherwise; films that differ in their extension share what
 /// they have.
 pub(crate) fn of_folder<'a>(
     films: impl Iterator<Item = &'a Path>,
-    mut beside: Vec<PathBuf>,
+    mut beside: Vec<Beside>,
 ) -> HashMap<usize, Vec<SubtitleFile>> {
     let mut found: HashMap<usize, Vec<SubtitleFile>> = HashMap::new();
     if beside.is_empty() {
@@ -177,8 +256,8 @@ pub(crate) fn of_folder<'a>(
             by_stem.entry(stem).or_default().push(place);
         }
     }
-    beside.sort();
-    for path in beside {
+    beside.sort_by(|a, b| a.path.cmp(&b.path));
+    for Beside { path, version } in beside {
         let (Some(name), Some(mut film)) = (path.file_name().and_then(OsStr::to_str), stem(&path))
         else {
             continue;
@@ -194,10 +273,12 @@ pub(crate) fn of_folder<'a>(
         };
         for place in by_stem.get(film).into_iter().flatten() {
             let of_film = found.entry(*place).or_default();
-            if of_film.len() < MOST {
+            if of_film.len() < MOST_SUBTITLE_FILES {
                 of_film.push(SubtitleFile {
-                    path: path.clone(),
+                    file: name.to_owned(),
                     named: named.clone(),
+                    version: version.clone(),
+                    place: SubtitlePlace::Here(path.clone()),
                 });
             }
         }
@@ -239,14 +320,17 @@ mod tests {
             paths.collect()
         };
         let films = paths(films);
-        let found = of_folder(films.iter().map(PathBuf::as_path), paths(beside));
-        let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+        let beside = paths(beside).into_iter().map(|path| Beside {
+            path,
+            version: "1".to_owned(),
+        });
+        let found = of_folder(films.iter().map(PathBuf::as_path), beside.collect());
         let mut found: Vec<_> = found
             .into_iter()
             .map(|(place, files)| {
                 let all = SubtitleTrack::all(&files, &Title::new(Vec::new()));
                 let files = files.iter().zip(all);
-                let files = files.map(|(file, track)| (name(&file.path), track.label));
+                let files = files.map(|(file, track)| (file.file.clone(), track.label));
                 (place, files.collect())
             })
             .collect();
@@ -282,6 +366,20 @@ mod tests {
     }
 
     #[test]
+    fn a_file_with_other_contents_has_another_version() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("film.srt");
+        let version = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            let metadata = std::fs::metadata(&path).unwrap();
+            Beside::new(path.clone(), &metadata).version
+        };
+        let (short, long) = (version("a"), version("ab"));
+        assert_ne!(short, long);
+        assert!(short.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    }
+
+    #[test]
     fn two_of_one_language_have_names_of_their_own() {
         let files = vec![file("film.de.srt", "de"), file("film.ger.srt", "de (2)")];
         assert_eq!(
@@ -312,8 +410,10 @@ mod tests {
             ..Title::new(Vec::new())
         };
         let beside = SubtitleFile {
-            path: "/films/film.de.srt".into(),
+            file: "film.de.srt".to_owned(),
             named: named("film", "film.de.srt").expect("its subtitles"),
+            version: "1".to_owned(),
+            place: SubtitlePlace::Elsewhere(1),
         };
         let all = SubtitleTrack::all(&[beside], &title);
         let said: Vec<_> = all
@@ -335,9 +435,25 @@ mod tests {
             (5, "Subtitles", false, false),
         ];
         assert_eq!(said, expected);
-        let error = all[1].read(&title).expect_err("no text").to_string();
+        let error = all[1].read(&title, None).expect_err("no text").to_string();
         assert_eq!(error, "track 3: there is no cue in it");
-        let of_none = all[1].read(&Title::new(Vec::new())).expect_err("no track");
+        let none = Title::new(Vec::new());
+        let of_none = all[1].read(&none, None).expect_err("no track");
         assert!(matches!(of_none, SubtitleTrackError::NoIndex));
+        let of_server = |fetched| {
+            all[0]
+                .read(&title, fetched)
+                .map_err(|error| error.to_string())
+        };
+        let text = "WEBVTT\n\n00:00:01.000 --> 00:00:02.000\nHallo\n";
+        assert_eq!(of_server(Some(text)).expect("a cue").cues.len(), 1);
+        let wrong = of_server(Some("WEBVTT\n")).expect_err("no cue");
+        assert_eq!(wrong, "film.de.srt: there is no cue in it");
+        assert!(of_server(None).is_err());
+        let fetched = all.iter().map(|track| track.elsewhere().is_some());
+        assert_eq!(
+            fetched.collect::<Vec<_>>(),
+            [true, false, false, false, false]
+        );
     }
 }

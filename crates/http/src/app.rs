@@ -205,7 +205,7 @@ fn watch(config: &HttpConfig, parts: &Parts, playlists: Arc<Desk>) -> Watch {
     );
     Watch {
         films: parts.films.clone(),
-        subtitles: SubtitleTexts::new(playlists.clone()),
+        subtitles: SubtitleTexts::new(parts.films.clone(), playlists.clone()),
         playlists: Playlists::new(viewers.clone(), playlists, config.tokens_in_segments),
         segments: Segments::new(viewers.clone(), bodies.clone()),
         files: Files::new(viewers, bodies, downloads.clone()),

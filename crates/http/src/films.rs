@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use reelway_catalogue::{
-    CatalogueError, Entry, Film, First, Growing, Placement, State, SubtitleTrack,
+    CatalogueError, Entry, Film, First, Growing, Placement, State, SubtitleFile, SubtitleTrack,
 };
 use reelway_clock::{Monotonic, Real};
 use reelway_library::{Library, OpenError, OpenFilm};
@@ -217,6 +217,11 @@ impl Films {
         let entry = self.entry(&show.film.name);
         let beside = entry.map_or_else(Vec::new, |entry| entry.subtitles.clone());
         SubtitleTrack::all(&beside, &show.film.title)
+    }
+
+    /// The text of subtitles that are beside a film at another server. An error, in words: it cannot be fetched now.
+    pub async fn fetch(&self, show: &Show, file: &SubtitleFile) -> Result<Arc<str>, String> {
+        self.library.catalogue().subtitles(&show.film, file).await
     }
 
     /// Servers by which a film comes here, the nearest first.

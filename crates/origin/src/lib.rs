@@ -10,6 +10,7 @@
 
 mod address;
 mod api;
+mod beside;
 mod check;
 mod config;
 mod endpoint;
@@ -26,6 +27,7 @@ mod secret;
 mod siblings;
 mod source;
 mod stats;
+mod texts;
 mod turns;
 mod version;
 mod via;

@@ -12,6 +12,7 @@ use reelway_sys::files;
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
+use crate::beside::Beside;
 use crate::version::Version;
 
 /// Changes when a file of before can no longer be read.
@@ -32,6 +33,9 @@ pub(crate) struct Listed {
     /// Servers by which it comes here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub via: Vec<String>,
+    /// Files of subtitles beside it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subtitles: Vec<Beside>,
     /// Of the endpoint that listed it.
     pub version: Version,
     /// Number of that endpoint.
@@ -146,6 +150,7 @@ mod tests {
             file: path.to_owned(),
             hint: None,
             via: Vec::new(),
+            subtitles: Vec::new(),
             version: Version {
                 len: 10,
                 etag: Some("\"a\"".to_owned()),

@@ -1,8 +1,10 @@
 //! Which films an endpoint has: read from what it tells. Pure: text in, paths out.
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::address::{Address, is_path};
+use crate::beside::{self, Beside};
 use crate::version::Version;
 use crate::via::is_id;
 
@@ -10,7 +12,7 @@ use crate::via::is_id;
 pub(crate) const PER_PAGE: usize = 200;
 
 /// A film that a Reelway server tells of.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Told {
     title: String,
     file: String,
@@ -26,6 +28,9 @@ pub(crate) struct Told {
     /// The entity tag of its file.
     #[serde(default)]
     etag: String,
+    /// Files of subtitles beside it; whatever it is, the rest of the list is read.
+    #[serde(default)]
+    subtitle_files: Option<Box<RawValue>>,
 }
 
 /// A version as another server says it; `None` where that cannot be one.
@@ -65,6 +70,20 @@ impl Told {
         };
         (self.size == len && version.strong().is_some_and(|tag| !tag.is_empty()))
             .then_some((path, version))
+    }
+
+    /// Files of subtitles beside it; none if their list is longer than `room`, which gets less by its length.
+    pub fn subtitles(&self, room: &mut usize) -> Vec<Beside> {
+        let Some(list) = &self.subtitle_files else {
+            return Vec::new();
+        };
+        match room.checked_sub(list.get().len()) {
+            Some(left) => {
+                *room = left;
+                beside::listed(list)
+            }
+            None => Vec::new(),
+        }
     }
 
     /// What it is called there, where it plays.
@@ -204,6 +223,23 @@ mod tests {
                 "7 2026-01-01T00:00:00Z \"t\"".into()
             )]
         );
+    }
+
+    #[test]
+    fn files_of_subtitles_are_taken_as_far_as_there_is_room_and_a_wrong_list_spoils_no_other() {
+        let film = r#"{"title": "a", "file": "a.mp4", "size": 7, "modified": "x", "state": "ready", "subtitle_files": LIST}"#;
+        let list = r#"[{"file": "a.en.srt", "version": "1"}]"#;
+        let films = [list, "7", list, list].map(|list| film.replace("LIST", list));
+        let page = format!(r#"{{"total": 3, "films": [{}]}}"#, films.join(","));
+        let page: Page = serde_json::from_str(&page).unwrap();
+        let mut room = 2 * list.len() + 1;
+        let taken: Vec<usize> = page
+            .films
+            .iter()
+            .map(|film| film.subtitles(&mut room).len())
+            .collect();
+        assert_eq!(taken, [1, 0, 1, 0]);
+        assert!(page.films.iter().all(|film| film.film().is_some()));
     }
 
     #[test]

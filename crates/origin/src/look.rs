@@ -10,6 +10,7 @@ use reelway_catalogue::{Found, is_film};
 use reelway_sys::FileIdentity;
 use tracing::warn;
 
+use crate::beside::{self, Beside};
 use crate::config::Wanted;
 use crate::endpoint::{Endpoint, Probed};
 use crate::fault::{Fault, Meaning};
@@ -25,6 +26,8 @@ use crate::web::Web;
 const MOST_FILMS: usize = 100_000;
 /// Most bytes of a document that lists films.
 const MOST_LIST: usize = 16 << 20;
+/// Most bytes of all lists of the files of subtitles beside a source's films; those of further films are left out.
+const MOST_BESIDE: usize = 32 << 20;
 /// Most folders' pages of a web server that are looked at, and how deep.
 const MOST_FOLDERS: usize = 10_000;
 const DEEPEST: usize = 16;
@@ -40,6 +43,8 @@ struct Entry {
     hint: Option<String>,
     /// Servers by which it comes, as far as the list says.
     via: Vec<String>,
+    /// Files of subtitles beside it, as far as the list says.
+    subtitles: Vec<Beside>,
     version: Option<Version>,
 }
 
@@ -109,12 +114,8 @@ impl Inner {
             .values()
             .map(|known| {
                 let film = &known.film;
-                self.found(
-                    &film.address,
-                    (&known.file, &known.via),
-                    film.identity,
-                    None,
-                )
+                let said = (known.file.as_str(), &known.via[..], &known.subtitles[..]);
+                self.found(&film.address, said, film.identity, None)
             })
             .collect();
         found.sort_by(|a, b| a.file.cmp(&b.file));
@@ -135,6 +136,7 @@ impl Inner {
                     file: known.file.clone(),
                     hint: known.hint.clone(),
                     via: known.via.clone(),
+                    subtitles: known.subtitles.clone(),
                     version,
                     endpoint,
                 })
@@ -147,7 +149,7 @@ impl Inner {
     fn found(
         &self,
         address: &Path,
-        (file, via): (&str, &[String]),
+        (file, via, subtitles): (&str, &[String], &[Beside]),
         identity: FileIdentity,
         problem: Option<String>,
     ) -> Found {
@@ -159,7 +161,7 @@ impl Inner {
             },
             identity,
             via: via.to_vec(),
-            subtitles: Vec::new(),
+            subtitles: beside::files(subtitles),
             problem,
         }
     }
@@ -170,6 +172,7 @@ impl Inner {
             path,
             hint: None,
             via: Vec::new(),
+            subtitles: Vec::new(),
             version: None,
         };
         let films = |paths: Vec<String>| {
@@ -255,6 +258,7 @@ impl Inner {
         found.sort_by(|a, b| a.file.cmp(&b.file));
         let present: HashSet<&PathBuf> = found.iter().map(|found| &found.path).collect();
         self.films().retain(|path, _| present.contains(path));
+        self.forget_texts();
         (found, has_answered.into_inner())
     }
 
@@ -267,10 +271,11 @@ impl Inner {
     ) -> Option<Found> {
         let address = self.source.address_of(&listed.path);
         let found = |via: &[String], identity, problem| {
-            self.found(&address, (&listed.file, via), identity, problem)
+            let said = (listed.file.as_str(), via, &listed.subtitles[..]);
+            self.found(&address, said, identity, problem)
         };
         let known = self.films().get(&address).cloned();
-        // A list may say another way than before.
+        // A list may say another way, and other subtitles, than before.
         let as_it_was = |known: &Known| {
             let via = match listed.via.is_empty() {
                 true => known.via.clone(),
@@ -279,6 +284,7 @@ impl Inner {
             let found = found(&via, known.film.identity, None);
             let known = Known {
                 via,
+                subtitles: listed.subtitles.clone(),
                 ..known.clone()
             };
             self.films().insert(address.clone(), known);
@@ -323,6 +329,7 @@ impl Inner {
                     file: listed.file.clone(),
                     hint: listed.hint.clone(),
                     via,
+                    subtitles: listed.subtitles.clone(),
                 };
                 self.films().insert(address.clone(), known);
                 Some(found)
@@ -377,6 +384,7 @@ impl Inner {
 /// The films of another Reelway server, and its version; `None` where the server is something else.
 async fn told_by_reelway(web: &Web, own_id: &str) -> Result<Option<(Vec<Entry>, String)>, String> {
     let (mut listed, mut version) = (Vec::new(), String::new());
+    let mut room = MOST_BESIDE;
     for page in 1.. {
         let query = format!("per_page={}&page={page}", lists::PER_PAGE);
         let text = match web
@@ -400,13 +408,14 @@ async fn told_by_reelway(web: &Web, own_id: &str) -> Result<Option<(Vec<Entry>, 
         version = told.version;
         let films = told.films.iter().filter_map(|film| {
             let via = via::allowed(film.via(&told.node), own_id).ok()?;
-            Some((film.film()?, via))
+            Some((film.film()?, via, film.subtitles(&mut room)))
         });
-        listed.extend(films.map(|((path, file, hint), via)| Entry {
+        listed.extend(films.map(|((path, file, hint), via, subtitles)| Entry {
             path,
             file,
             hint: Some(hint),
             via,
+            subtitles,
             version: None,
         }));
         if told.films.is_empty() || page * lists::PER_PAGE >= told.total.min(MOST_FILMS) {

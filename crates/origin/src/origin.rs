@@ -9,13 +9,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use reelway_catalogue::{Found, IndexingError, Shelf};
+use reelway_catalogue::{Found, IndexingError, Shelf, Soon, SubtitleFile, SubtitlePlace};
 use reelway_media::{Index, IndexOptions, ReadIndexError, index_with};
 use reelway_store::{BlockSource, Fill, Lane, Opener, ReadError, Store};
 use reelway_supervise::lock;
 use reelway_sys::FileIdentity;
 use tokio::runtime::Handle;
+use tracing::warn;
 
+use crate::beside::Beside;
 use crate::config::SourceConfig;
 use crate::fault::Fault;
 use crate::listing::{Listed, ListingFile};
@@ -23,6 +25,7 @@ use crate::lists::known_version;
 use crate::siblings::Group;
 use crate::source::{Film, Source};
 use crate::stats::OriginStats;
+use crate::texts::{Key, Texts};
 
 /// What is fetched at least when a film's tables are read.
 const TABLE_PIECE: u64 = 64 << 10;
@@ -39,6 +42,8 @@ pub struct Origin(Arc<Inner>);
 pub(crate) struct Inner {
     pub source: Source,
     pub films: Mutex<HashMap<PathBuf, Known>>,
+    /// Texts of the subtitles beside them.
+    texts: Mutex<Texts>,
     /// What was listed last.
     listing: Mutex<ListingFile>,
     /// An endpoint has listed its films since the start.
@@ -65,6 +70,8 @@ pub(crate) struct Known {
     pub hint: Option<String>,
     /// Servers by which it comes here.
     pub via: Vec<String>,
+    /// Files of subtitles beside it.
+    pub subtitles: Vec<Beside>,
 }
 
 impl Origin {
@@ -95,6 +102,7 @@ impl Origin {
         let origin = Arc::new(Origin(Arc::new(Inner {
             source,
             films: Mutex::new(films),
+            texts: Mutex::default(),
             listing: Mutex::new(listing),
             has_listed: AtomicBool::new(false),
             version: Mutex::default(),
@@ -174,6 +182,7 @@ fn recall(source: &Source, listing: &mut ListingFile) -> HashMap<PathBuf, Known>
                 file: listed.file,
                 hint: listed.hint,
                 via: listed.via,
+                subtitles: listed.subtitles,
             };
             (address, known)
         })
@@ -235,6 +244,20 @@ impl Shelf for Origin {
             }),
             Err(ReadIndexError::Io { source, .. }) => Err(elsewhere(source.to_string())),
         }
+    }
+
+    fn subtitles<'a>(
+        &'a self,
+        film: &'a Path,
+        file: &'a SubtitleFile,
+    ) -> Soon<'a, Result<Arc<str>, String>> {
+        let (inner, film, file) = (self.0.clone(), film.to_owned(), file.clone());
+        // Others wait for the same text, and go on waiting if this viewer leaves.
+        let fetched = self
+            .0
+            .runtime
+            .spawn(async move { inner.subtitles(&film, &file).await });
+        Box::pin(async { fetched.await.map_err(|error| error.to_string())? })
     }
 
     fn patience(&self, unfinished: bool) -> Duration {
@@ -335,14 +358,63 @@ impl Inner {
         self.films().get(path).map(|known| known.film.clone())
     }
 
+    /// Has it looked again which films there are.
+    fn look_again(&self) {
+        if let Some(listener) = &*lock(&self.on_changed) {
+            listener();
+        }
+    }
+
+    /// Lets go of texts of subtitles that are not beside a film any more.
+    pub fn forget_texts(&self) {
+        let films = self.films();
+        let is_listed = |(film, version): &Key| {
+            let known = films.get(film);
+            let beside = known.map_or(&[][..], |known| &known.subtitles);
+            beside.iter().any(|file| file.version == *version)
+        };
+        lock(&self.texts).retain(is_listed);
+    }
+
+    /// The text of a file of subtitles beside a film: fetched once, and then kept.
+    async fn subtitles(&self, film: &Path, file: &SubtitleFile) -> Result<Arc<str>, String> {
+        let SubtitlePlace::Elsewhere(number) = file.place else {
+            return Err("it is on this machine".to_owned());
+        };
+        let key = (film.to_owned(), file.version.clone());
+        let cell = lock(&self.texts).cell(&key);
+        let fetch = async || {
+            if let Some(why) = lock(&self.texts).failed(&key, reelway_clock::now()) {
+                return Err(why);
+            }
+            let known = self.film(film);
+            let known = known.ok_or("the source no longer has this film")?;
+            let fetched = self.source.subtitles(&known, number, &file.version).await;
+            let now = reelway_clock::now();
+            let text = fetched.map_err(|fault| {
+                let why = match fault {
+                    Fault::Gone(status) => {
+                        self.look_again();
+                        format!("the origin has this version no longer (status {status})")
+                    }
+                    fault => fault.to_string(),
+                };
+                warn!("{}: subtitles {}: {why}", film.display(), file.file);
+                lock(&self.texts).fail(&key, why.clone(), now);
+                why
+            })?;
+            lock(&self.texts).keep(&key, text.len());
+            Ok(Arc::from(text))
+        };
+        cell.get_or_try_init(fetch).await.cloned()
+    }
+
     /// A fault as the store tells it.
     fn told(&self, film: &Film, offset: u64, fault: Fault) -> ReadError {
         let path = film.address.clone();
         match fault {
             Fault::Changed(_) => {
-                if let Some(listener) = &*lock(&self.on_changed) {
-                    listener();
-                }
+                self.look_again();
                 ReadError::Changed { path }
             }
             fault => ReadError::Io {

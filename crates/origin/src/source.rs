@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
 
+use reelway_catalogue::MOST_SUBTITLE_BYTES;
 use reelway_clock::Monotonic;
 use reelway_media::Index;
 use reelway_supervise as supervise;
@@ -26,6 +28,9 @@ use crate::via;
 /// A film is compared between two endpoints by this many spots of this many bytes, spread over it.
 const SPOTS: u64 = 8;
 const SPOT: u64 = 4096;
+
+/// Longest time in which the text of subtitles comes, all attempts together.
+const TEXT_TIME: Duration = Duration::from_secs(20);
 
 /// The network side of a source.
 #[derive(Debug)]
@@ -399,6 +404,40 @@ impl Source {
             warn!("{shown}: {path}: {why}; the film itself is read instead of its index");
             None
         })
+    }
+
+    /// The text of this version of the film's subtitles of this number, from the first endpoint that has it.
+    pub async fn subtitles(
+        &self,
+        film: &Film,
+        number: u32,
+        version: &str,
+    ) -> Result<String, Fault> {
+        let asked = tokio::time::timeout(TEXT_TIME, async {
+            let title = film.path.strip_suffix("/file").unwrap_or_default();
+            let path = format!("{title}/subtitles/{number}.vtt");
+            let query = format!("v={version}");
+            let _turn = self.turns.take(reelway_clock::now() + TEXT_TIME).await;
+            let mut last = Fault::Gone(404);
+            for (number, endpoint) in self.endpoints.iter().enumerate() {
+                let (Endpoint::Web(web), Pin::Is(_)) = (endpoint, film.pin(number)) else {
+                    continue;
+                };
+                self.counters.requests.fetch_add(1, Ordering::Relaxed);
+                let came = web.document(&path, &query, "text/vtt", MOST_SUBTITLE_BYTES);
+                match came.await {
+                    Ok(Some(text)) => {
+                        let bytes = text.len() as u64;
+                        self.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
+                        return Ok(text);
+                    }
+                    Ok(None) => last = Fault::Gone(404),
+                    Err(fault) => last = fault,
+                }
+            }
+            Err(last)
+        });
+        asked.await.unwrap_or(Err(Fault::Stalled(TEXT_TIME)))
     }
 
     /// Whether an endpoint has not failed since it answered last.

@@ -220,13 +220,15 @@ impl Web {
         let mut bytes = Vec::new();
         while let Some(chunk) = self.chunk(&mut answer).await? {
             if bytes.len() + chunk.len() > most {
-                return Err(Fault::Wrong(format!("a list of more than {most} bytes")));
+                return Err(Fault::Wrong(format!(
+                    "a document of more than {most} bytes"
+                )));
             }
             bytes.extend_from_slice(&chunk);
         }
         String::from_utf8(bytes)
             .map(Some)
-            .map_err(|_| Fault::Wrong("a list that is not UTF-8".into()))
+            .map_err(|_| Fault::Wrong("a document that is not UTF-8".into()))
     }
 }
 

@@ -69,7 +69,7 @@ struct SubtitleJson {
 impl SubtitleJson {
     fn of(subtitles: &SubtitleTrack, path: &str) -> SubtitleJson {
         let file = match &subtitles.source {
-            SubtitleSource::Beside(path) => path.file_name(),
+            SubtitleSource::Beside(file) => Some(file.file.clone()),
             SubtitleSource::Inside(_) => None,
         };
         let (number, named) = (subtitles.number, subtitles.named.clone());
@@ -80,7 +80,7 @@ impl SubtitleJson {
             forced: named.forced,
             default: named.default,
             sdh: named.sdh,
-            file: file.map(|name| name.to_string_lossy().into_owned()),
+            file,
             url: format!("/{path}/subtitles/{number}.vtt"),
         }
     }

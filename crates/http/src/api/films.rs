@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::extract::{Query, State, rejection::QueryRejection};
 use axum::http::StatusCode;
-use reelway_catalogue::{Catalogue, Entry, State as FilmState, Summary};
+use reelway_catalogue::{Catalogue, Entry, State as FilmState, SubtitleFile, Summary};
 use reelway_clock::{Monotonic, Real};
 use reelway_media::Kind;
 use reelway_session::Sessions;
@@ -102,6 +102,40 @@ pub(super) struct FilmJson {
     via: Vec<String>,
     identity: Option<String>,
     etag: String,
+    subtitle_files: Vec<SubtitleFileJson>,
+}
+
+/// A file of subtitles beside a film, as edges need it; its number is its place in the list. What a name does not say is left
+/// out.
+#[derive(Serialize)]
+struct SubtitleFileJson {
+    file: String,
+    version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    language: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    forced: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    default: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    sdh: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+}
+
+impl SubtitleFileJson {
+    fn of(file: &SubtitleFile) -> SubtitleFileJson {
+        let named = file.named.clone();
+        SubtitleFileJson {
+            file: file.file.clone(),
+            version: file.version.clone(),
+            language: named.language,
+            forced: named.forced,
+            default: named.default,
+            sdh: named.sdh,
+            name: named.label,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -176,6 +210,7 @@ impl FilmJson {
             via: entry.via.clone(),
             identity: number(entry),
             etag: films.etag(&entry.identity),
+            subtitle_files: entry.subtitles.iter().map(SubtitleFileJson::of).collect(),
         }
     }
 }

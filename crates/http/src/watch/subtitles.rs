@@ -1,22 +1,25 @@
-//! Subtitles of a film as WebVTT, made of the files beside it and of the tracks inside.
+//! Subtitles of a film as WebVTT, made of the files beside it, here or at the server that it comes from, and of the tracks
+//! inside.
 
 use std::sync::Arc;
 
 use axum::http::{StatusCode, header, request::Parts};
-use reelway_catalogue::{SubtitleSource, SubtitleTrack};
+use reelway_catalogue::{SubtitleFile, SubtitleSource, SubtitleTrack};
 use reelway_package::Subtitles;
 use tracing::warn;
 
 use super::refused::{Answered, not_here};
 use crate::answer;
 use crate::desk::{Asker, Desk, Text};
-use crate::films::Show;
+use crate::films::{Films, Show};
+use crate::route::query;
 
 /// Media type (W3C WebVTT, appendix).
 const WEB_VTT: &str = "text/vtt";
 
 /// What subtitles need.
 pub(crate) struct SubtitleTexts {
+    films: Arc<Films>,
     desk: Arc<Desk>,
 }
 
@@ -49,8 +52,8 @@ pub(super) fn said(all: &[SubtitleTrack]) -> Vec<Subtitles<'_>> {
 }
 
 impl SubtitleTexts {
-    pub fn new(desk: Arc<Desk>) -> SubtitleTexts {
-        SubtitleTexts { desk }
+    pub fn new(films: Arc<Films>, desk: Arc<Desk>) -> SubtitleTexts {
+        SubtitleTexts { films, desk }
     }
 
     /// Answers a request for the text of a film's subtitles of this number.
@@ -61,7 +64,13 @@ impl SubtitleTexts {
         request: &Parts,
     ) -> Answered {
         let track = find(&all, &show, number)?;
-        let make = move || match track.read(&show.film.title) {
+        check_version(&track, request)?;
+        let fetched = match track.elsewhere() {
+            // Not at the desk: others do not wait for a server that does not answer.
+            Some(file) => Some(self.fetch(&show, file).await?),
+            None => None,
+        };
+        let make = move || match track.read(&show.film.title, fetched.as_deref()) {
             Ok(subtitles) => Ok(Text {
                 media_type: WEB_VTT,
                 text: subtitles.to_web_vtt(),
@@ -69,9 +78,7 @@ impl SubtitleTexts {
             Err(error) => {
                 warn!(film = show.film.name, "subtitles: {error}");
                 let name = match &track.source {
-                    SubtitleSource::Beside(path) => {
-                        path.file_name().unwrap_or_default().display().to_string()
-                    }
+                    SubtitleSource::Beside(file) => file.file.clone(),
                     SubtitleSource::Inside(_) => format!("'{}'", track.label),
                 };
                 let words = format!("{name} cannot be shown; the log says why");
@@ -82,5 +89,33 @@ impl SubtitleTexts {
         // The file may change while its film stays.
         answer::set(&mut answer, header::CACHE_CONTROL, "no-cache");
         Ok(answer)
+    }
+
+    /// The text of a file at another server.
+    async fn fetch(
+        &self,
+        show: &Show,
+        file: &SubtitleFile,
+    ) -> Result<Arc<str>, Box<answer::Answer>> {
+        let fetched = self.films.fetch(show, file).await;
+        fetched.map_err(|why| {
+            let words = format!("{} cannot be fetched: {why}", file.file);
+            Box::new(answer::error(StatusCode::BAD_GATEWAY, words))
+        })
+    }
+}
+
+/// A server asks for one version of a file: numbers change when files are added.
+fn check_version(track: &SubtitleTrack, request: &Parts) -> Result<(), Box<answer::Answer>> {
+    let version = match &track.source {
+        SubtitleSource::Beside(file) => file.version.as_str(),
+        SubtitleSource::Inside(_) => "",
+    };
+    match query(request, "v") {
+        Some(wanted) if wanted != version => {
+            let words = "these subtitles were replaced since the list of films was fetched";
+            Err(Box::new(answer::error(StatusCode::GONE, words)))
+        }
+        _ => Ok(()),
     }
 }
