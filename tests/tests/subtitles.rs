@@ -151,8 +151,13 @@ const SECONDS: Duration = Duration::from_secs(20);
 
 /// An edge that looks every so many seconds which films there are.
 fn edge(origin: impl std::fmt::Display, refresh: u32) -> Server {
-    let source = format!("[{{ url = 'http://{origin}/', refresh = {refresh} }}]");
-    let edge = Options::nothing().set("source", source).start();
+    edge_of(&format!("url = 'http://{origin}/', refresh = {refresh}"))
+}
+
+/// A server of what this source has, as `[[source]]` says it.
+fn edge_of(source: &str) -> Server {
+    let edge = Options::nothing().set("source", format!("[{{ {source} }}]"));
+    let edge = edge.start();
     edge.wait_indexed();
     edge
 }
@@ -310,9 +315,89 @@ fn an_edge_asks_once_for_a_text_and_serves_it_while_its_origin_is_away() {
         "{words}"
     );
     edge.wait_for_log(&["faststart", "faststart.en.srt"], SECONDS);
-    // Nothing is asked for a moment, and nothing is logged.
-    edge.get("/faststart/subtitles/2.vtt");
-    assert_eq!(edge.log().matches("faststart.en.srt").count(), 1);
+}
+
+#[test]
+fn a_text_comes_from_a_mirror_that_has_the_same_file() {
+    let (dir, origin) = film(&[("faststart.en.srt", ENGLISH.as_bytes())]);
+    let mirror = Server::start(dir.path());
+    mirror.wait_indexed();
+    let (first, second) = (origin.http, mirror.http);
+    let edge = edge_of(&format!(
+        "url = 'http://{first}/', mirrors = ['http://{second}/'], refresh = 3600"
+    ));
+    let expected = text(&mirror, 1);
+    drop(origin);
+    assert_eq!(text(&edge, 1), expected);
+}
+
+#[test]
+fn an_origin_that_stalls_keeps_nobody_from_what_is_there_and_each_film_has_its_own_subtitles() {
+    let dir = films::library(&["faststart"]);
+    let folder = dir.path().join("a folder");
+    fs::create_dir(&folder).expect("a folder");
+    let film = films::film("faststart").path;
+    fs::copy(film, folder.join("Füße & mehr.mp4")).expect("a film");
+    put(dir.path(), "faststart.en.srt", ENGLISH.as_bytes());
+    let words = b"00:00:01,000 --> 00:00:02,000\nOther words\n";
+    put(&folder, "Füße & mehr.en.srt", words);
+    let origin = Server::start(dir.path());
+    origin.wait_indexed();
+    let spoiler = Spoiler::of(origin.http);
+    let edge = edge_of(&format!(
+        "url = 'http://{}/', at = 'far', stall = 1, refresh = 3600",
+        spoiler.at
+    ));
+    let below = "/far/a%20folder/F%C3%BC%C3%9Fe%20&%20mehr";
+    let other = edge.get(&format!("{below}/subtitles/1.vtt"));
+    assert!(other.text().contains("Other words"), "{}", other.text());
+    spoiler.spoil(|path, _| match path.contains("/subtitles/") {
+        true => Spoil::Stall(10),
+        false => Spoil::Not,
+    });
+    std::thread::scope(|scope| {
+        for _ in 0..20 {
+            scope.spawn(|| {
+                let stalled = edge.get("/far/faststart/subtitles/1.vtt");
+                assert_eq!(stalled.status, 502, "{}", stalled.text());
+            });
+        }
+        let main = edge.get("/far/faststart/hls/main.m3u8");
+        assert_eq!(main.status, 200);
+        assert!(main.text().contains("TYPE=SUBTITLES"));
+        let other = edge.get(&format!("{below}/subtitles/1.vtt"));
+        assert!(other.text().contains("Other words"));
+    });
+    // Those who wait, and those who come in the next seconds, ask nothing of the origin.
+    let asked = edge.log().matches("faststart.en.srt: nothing came").count();
+    assert!((1..20).contains(&asked), "{asked}");
+    spoiler.spoil(|_, _| Spoil::Not);
+    let again = || {
+        let answer = edge.get("/far/faststart/subtitles/1.vtt");
+        (answer.status == 200).then(|| answer.text())
+    };
+    let again = wait::until(SECONDS, again).expect("the text");
+    assert!(again.contains("Two"), "{again}");
+}
+
+#[test]
+fn after_a_restart_without_its_origin_an_edge_lists_the_same_subtitles() {
+    let (_dir, origin) = film(&[("faststart.en.sdh.srt", ENGLISH.as_bytes())]);
+    let state = films::temp_dir("state");
+    let source = format!("[{{ url = 'http://{}/', refresh = 3600 }}]", origin.http);
+    let start = || {
+        let edge = Options::nothing().state(state.path());
+        let edge = edge.set("source", &source).start();
+        edge.wait_indexed();
+        edge
+    };
+    let before = listed(&start());
+    assert_eq!(before, listed(&origin));
+    assert_eq!(before.len(), 1);
+    drop(origin);
+    let edge = start();
+    assert_eq!(listed(&edge), before);
+    assert_eq!(edge.get("/faststart/subtitles/1.vtt").status, 502);
 }
 
 #[test]

@@ -221,17 +221,13 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
+    /// A copy that keeps name and time has the same version: mirrors of an origin may have one.
     pub fn new(path: PathBuf, metadata: &Metadata) -> Beside {
-        let FileIdentity {
-            device,
-            inode,
-            size,
-            mtime_ns,
-        } = FileIdentity::from(metadata);
+        let FileIdentity { size, mtime_ns, .. } = FileIdentity::from(metadata);
         let mut hash = Xxh3::new();
-        for word in [device, inode, size, mtime_ns as u64] {
-            hash.update(&word.to_le_bytes());
-        }
+        hash.update(&size.to_le_bytes());
+        hash.update(&mtime_ns.to_le_bytes());
+        hash.update(path.file_name().unwrap_or_default().as_encoded_bytes());
         Beside {
             path,
             version: format!("{:016x}", hash.digest()),
@@ -369,13 +365,18 @@ mod tests {
     fn a_file_with_other_contents_has_another_version() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("film.srt");
-        let version = |text: &str| {
-            std::fs::write(&path, text).unwrap();
-            let metadata = std::fs::metadata(&path).unwrap();
-            Beside::new(path.clone(), &metadata).version
+        let version = |path: &Path| {
+            let metadata = std::fs::metadata(path).unwrap();
+            Beside::new(path.to_owned(), &metadata).version
         };
-        let (short, long) = (version("a"), version("ab"));
+        std::fs::write(&path, "a").unwrap();
+        let short = version(&path);
+        std::fs::write(&path, "ab").unwrap();
+        let long = version(&path);
         assert_ne!(short, long);
+        let other = dir.path().join("film.en.srt");
+        std::fs::rename(&path, &other).unwrap();
+        assert_ne!(version(&other), long);
         assert!(short.bytes().all(|byte| byte.is_ascii_alphanumeric()));
     }
 

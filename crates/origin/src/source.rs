@@ -420,7 +420,9 @@ impl Source {
             let _turn = self.turns.take(reelway_clock::now() + TEXT_TIME).await;
             let mut last = Fault::Gone(404);
             for (number, endpoint) in self.endpoints.iter().enumerate() {
-                let (Endpoint::Web(web), Pin::Is(_)) = (endpoint, film.pin(number)) else {
+                // Whether it has the same film there matters less than the version of the text, which is asked for.
+                let (Endpoint::Web(web), Pin::Is(_) | Pin::Unknown) = (endpoint, film.pin(number))
+                else {
                     continue;
                 };
                 self.counters.requests.fetch_add(1, Ordering::Relaxed);

@@ -65,7 +65,8 @@ impl Texts {
         let Some(kept) = self.kept.get_mut(key) else {
             return;
         };
-        self.bytes += bytes - std::mem::replace(&mut kept.bytes, bytes);
+        self.bytes = self.bytes - kept.bytes + bytes;
+        kept.bytes = bytes;
         kept.failed = None;
         while self.bytes > MOST {
             let filled = self
