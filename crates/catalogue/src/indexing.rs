@@ -100,7 +100,7 @@ pub fn index_path(
 ) -> Result<(FileIdentity, Index), IndexingError> {
     let parts = open(path)?;
     let indexer = Indexer::new(parts.identity().size, options);
-    let (index, _) = index_parts(&parts, path, indexer)?;
+    let (index, _) = index_parts(&parts, path, indexer, false)?;
     Ok((parts.identity(), index))
 }
 
@@ -123,17 +123,18 @@ pub(crate) fn open(path: &Path) -> Result<Parts, IndexingError> {
     Ok(parts)
 }
 
-/// Indexes an open film, and has what is needed to go on from there when it has grown.
+/// Indexes an open film. `may_grow`: with what is needed to go on from there when it has.
 pub(crate) fn index_parts(
     parts: &Parts,
     path: &Path,
     indexer: Indexer,
+    may_grow: bool,
 ) -> Result<(Index, Option<Unfinished>), IndexingError> {
     let read = |range: Range<u64>, bytes: &mut Vec<u8>| {
         bytes.resize((range.end - range.start) as usize, 0);
         parts.read_exact_at(bytes, range.start)
     };
-    let (index, unfinished) = indexed(index_growing(indexer, read), path)?;
+    let (index, unfinished) = indexed(index_growing(indexer, may_grow, read), path)?;
     let follow = matches!(
         index.title.container,
         Container::TransportStream | Container::ProgramStream

@@ -116,8 +116,8 @@ impl Shelf for Local {
             Some(so_far) => so_far.go_on(identity.size),
             None => Indexer::new(identity.size, self.options),
         };
-        let (index, so_far) = indexing::index_parts(&parts, path, indexer)?;
-        if let (Some(so_far), Some(file), true) = (so_far, parts.only(), may_grow) {
+        let (index, so_far) = indexing::index_parts(&parts, path, indexer, may_grow)?;
+        if let (Some(so_far), Some(file)) = (so_far, parts.only()) {
             lock(&self.recordings).keep(path, (file, identity), so_far);
         }
         self.look_at_pieces(path);

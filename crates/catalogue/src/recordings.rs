@@ -105,7 +105,7 @@ mod tests {
             Ok(())
         };
         let indexer = Indexer::new(bytes.len() as u64, IndexOptions::default());
-        let (_, unfinished) = index_growing(indexer, read).unwrap();
+        let (_, unfinished) = index_growing(indexer, true, read).unwrap();
         (file, unfinished.unwrap())
     }
 

@@ -138,17 +138,18 @@ pub fn index_with(
     index_by(Indexer::new(len, options), read, None)
 }
 
-/// Indexes a film that may still grow, and has what is needed to go on from there; `None`: this kind of film is indexed anew.
-/// `read` as for [`index_with`].
+/// Indexes a film that may still grow. `keep`: with what is needed to go on from there, a copy of all that is known; `None`: this
+/// kind of film is indexed anew. `read` as for [`index_with`].
 ///
 /// # Errors
 /// The film cannot be read, or is not as it should be.
 pub fn index_growing(
     indexer: Indexer,
+    keep: bool,
     read: impl FnMut(Range<u64>, &mut Vec<u8>) -> io::Result<()>,
 ) -> Result<(Index, Option<Unfinished>), ReadIndexError> {
     let mut unfinished = None;
-    let index = index_by(indexer, read, Some(&mut unfinished))?;
+    let index = index_by(indexer, read, keep.then_some(&mut unfinished))?;
     Ok((index, unfinished))
 }
 

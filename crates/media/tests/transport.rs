@@ -271,7 +271,7 @@ proptest! {
             };
             let had = before;
             before = length as u64;
-            match index_growing(indexer, read) {
+            match index_growing(indexer, true, read) {
                 Ok((found, kept)) => {
                     prop_assert!(found == index(so_far), "{length} bytes");
                     // What is shorter than what is read at once has nothing to go on from.

@@ -99,12 +99,12 @@ fn index_again(path: &Path, more: &Path) -> anyhow::Result<(Duration, u64)> {
         file.read_exact_at(bytes, range.start)
     };
     let indexer = Indexer::new(file.metadata()?.len(), IndexOptions::default());
-    let (_, so_far) = index_growing(indexer, read)?;
+    let (_, so_far) = index_growing(indexer, true, read)?;
     let so_far = so_far.context("nothing to go on from")?;
     (&file).write_all(&std::fs::read(more)?)?;
     let start = reelway_clock::now();
     bytes_read.set(0);
-    index_growing(so_far.go_on(file.metadata()?.len()), read)?;
+    index_growing(so_far.go_on(file.metadata()?.len()), true, read)?;
     Ok((reelway_clock::now().since(start), bytes_read.get()))
 }
 
