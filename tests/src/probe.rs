@@ -227,6 +227,20 @@ pub struct Wanted<'a> {
     pub limit: Duration,
 }
 
+/// The hashes of the decoded frames of a stream of a film or an address, as ffmpeg names it (`0:v:0`).
+#[track_caller]
+pub fn decoded(input: &str, stream: &str) -> Vec<String> {
+    let arguments = ["-v", "error", "-i", input, "-map", stream];
+    let output = ["-fps_mode", "passthrough", "-f", "framehash"];
+    let hash = ["-hash", "md5", "-"];
+    let all = [&arguments[..], &output, &hash].concat();
+    let ran = run(ffmpeg(all), Duration::from_secs(60)).expect(input);
+    let text = String::from_utf8_lossy(&ran.out).into_owned();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let hash = |line: &str| line.rsplit(',').next().map(|hash| hash.trim().to_owned());
+    lines.filter_map(hash).collect()
+}
+
 /// Whether datagrams get lost if somebody keeps the thread that receives them.
 fn is_over_udp(wanted: &Wanted) -> bool {
     wanted.before.contains(&"udp")

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use reelway_tests::http::{self, Response};
 use reelway_tests::players::{ffmpeg, run};
+use reelway_tests::probe::decoded;
 use reelway_tests::server::{Options, Server};
 use reelway_tests::{films, wait};
 
@@ -59,23 +60,8 @@ fn cut(bytes: &[u8], places: &[usize], name: impl Fn(usize) -> std::path::PathBu
 }
 
 /// The hashes of a picture's decoded frames.
-fn frames(url: &str) -> Vec<String> {
-    let arguments = [
-        "-v",
-        "error",
-        "-i",
-        url,
-        "-map",
-        "0:v",
-        "-fps_mode",
-        "passthrough",
-    ];
-    let output = ["-f", "framehash", "-hash", "md5", "-"];
-    let ran = run(ffmpeg([&arguments[..], &output].concat()), LIMIT).expect("ffmpeg");
-    let text = String::from_utf8_lossy(&ran.out).into_owned();
-    let lines = text.lines().filter(|line| !line.starts_with('#'));
-    let hash = |line: &str| line.rsplit(',').next().map(|hash| hash.trim().to_owned());
-    lines.filter_map(hash).collect()
+fn frames(input: &str) -> Vec<String> {
+    decoded(input, "0:v")
 }
 
 /// The bytes of all segments of a film, in the order of its tracks and their playlists.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use reelway_tests::films;
 use reelway_tests::http;
 use reelway_tests::players::{ffmpeg, run};
+use reelway_tests::probe::decoded;
 use reelway_tests::server::{Options, Server};
 use reelway_tests::wait;
 
@@ -34,25 +35,6 @@ fn library() -> tempfile::TempDir {
     make(&set.join("low.mkv"), "160x90", "60k", "50");
     make(&set.join("odd.mp4"), "240x136", "200k", "70");
     dir
-}
-
-/// The hashes of a picture's decoded frames.
-fn frames(url: &str, stream: &str) -> Vec<String> {
-    let arguments = ["-v", "error", "-i", url, "-map", stream];
-    let output = [
-        "-fps_mode",
-        "passthrough",
-        "-f",
-        "framehash",
-        "-hash",
-        "md5",
-        "-",
-    ];
-    let ran = run(ffmpeg([&arguments[..], &output].concat()), LIMIT).expect("ffmpeg");
-    let text = String::from_utf8_lossy(&ran.out).into_owned();
-    let lines = text.lines().filter(|line| !line.starts_with('#'));
-    let hash = |line: &str| line.rsplit(',').next().map(|hash| hash.trim().to_owned());
-    lines.filter_map(hash).collect()
 }
 
 /// The titles of a film's renditions, each with why players are not offered it.
@@ -110,21 +92,21 @@ fn players_get_each_rendition_that_aligns_and_are_told_why_another_does_not() {
 
     // A player's own view: ffmpeg sees each rendition as a programme over HLS, and as a stream over DASH.
     let set = dir.path().join("film.set");
-    let source = |name: &str| frames(&set.join(name).display().to_string(), "0:v");
+    let source = |name: &str| decoded(&set.join(name).display().to_string(), "0:v");
     let (high, low) = (source("high.mp4"), source("low.mkv"));
     assert_eq!((high.len(), low.len()), (500, 500));
     let hls = server.http_url("film/hls/main.m3u8");
-    assert_eq!(frames(&hls, "0:p:0:v"), high);
-    assert_eq!(frames(&hls, "0:p:1:v"), low);
+    assert_eq!(decoded(&hls, "0:p:0:v"), high);
+    assert_eq!(decoded(&hls, "0:p:1:v"), low);
     let dash = server.http_url("film/dash/main.mpd");
-    assert_eq!(frames(&dash, "0:v:0"), high);
-    assert_eq!(frames(&dash, "0:v:1"), low);
+    assert_eq!(decoded(&dash, "0:v:0"), high);
+    assert_eq!(decoded(&dash, "0:v:1"), low);
     // By itself, and the one that is not offered.
     assert_eq!(
-        frames(&server.http_url("film.set/low/hls/main.m3u8"), "0:v"),
+        decoded(&server.http_url("film.set/low/hls/main.m3u8"), "0:v"),
         low
     );
-    let odd = frames(&server.http_url("film.set/odd/dash/main.mpd"), "0:v");
+    let odd = decoded(&server.http_url("film.set/odd/dash/main.mpd"), "0:v");
     assert_eq!(odd, source("odd.mp4"));
 }
 
@@ -186,8 +168,11 @@ fn edges_offer_them_and_a_set_that_changes_is_another() {
     let edge = Options::edge(&origin.http_url("")).start();
     edge.wait_indexed();
     assert_eq!(renditions(&edge, "film"), renditions(&origin, "film"));
-    let low = frames(&set.join("low.mkv").display().to_string(), "0:v");
-    assert_eq!(frames(&edge.http_url("film/hls/main.m3u8"), "0:p:1:v"), low);
+    let low = decoded(&set.join("low.mkv").display().to_string(), "0:v");
+    assert_eq!(
+        decoded(&edge.http_url("film/hls/main.m3u8"), "0:p:1:v"),
+        low
+    );
 
     fs::remove_file(set.join("odd.mp4")).expect("a file that goes");
     let left = [("film.set/low".to_owned(), None)];
@@ -207,5 +192,5 @@ fn edges_offer_them_and_a_set_that_changes_is_another() {
     });
     is_other.expect("the rendition that is left as the film");
     assert_eq!(origin.get(&own).status, 410);
-    assert_eq!(frames(&origin.http_url("film/hls/main.m3u8"), "0:v"), low);
+    assert_eq!(decoded(&origin.http_url("film/hls/main.m3u8"), "0:v"), low);
 }

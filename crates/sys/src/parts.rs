@@ -111,47 +111,46 @@ fn of_folder(path: &Path) -> io::Result<Vec<PathBuf>> {
     if files.is_empty() {
         return Err(io::Error::other("it has no files"));
     }
-    files.sort_by(|a, b| in_order(name(a), name(b)));
+    let name = |path: &Path| {
+        let name = path.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    };
+    files.sort_by(|a, b| natural(&name(a), &name(b)).then_with(|| a.cmp(b)));
     Ok(files)
 }
 
-fn name(path: &Path) -> &[u8] {
-    path.file_name().unwrap_or_default().as_bytes()
-}
-
-/// As people count: "part 2" before "part 10".
-fn in_order(mut a: &[u8], mut b: &[u8]) -> Ordering {
-    let whole = a.cmp(b);
+/// As people sort names: without regard to case, and "Part 2" before "Part 10".
+pub fn natural(a: &str, b: &str) -> Ordering {
+    let (mut left, mut right) = (
+        a.chars().flat_map(char::to_lowercase).peekable(),
+        b.chars().flat_map(char::to_lowercase).peekable(),
+    );
     loop {
-        let (digits_a, digits_b) = (digits(a), digits(b));
-        if digits_a > 0 && digits_b > 0 {
-            let (number_a, number_b) = (number(&a[..digits_a]), number(&b[..digits_b]));
-            let order = number_a.len().cmp(&number_b.len());
-            let order = order.then_with(|| number_a.cmp(number_b));
-            if order.is_ne() {
-                return order;
+        match (left.peek().copied(), right.peek().copied()) {
+            (None, None) => return a.cmp(b),
+            (None, Some(_)) => return Ordering::Less,
+            (Some(_), None) => return Ordering::Greater,
+            (Some(x), Some(y)) if x.is_ascii_digit() && y.is_ascii_digit() => {
+                let digits = |chars: &mut dyn Iterator<Item = char>| chars.collect::<String>();
+                let x = digits(&mut std::iter::from_fn(|| {
+                    left.next_if(char::is_ascii_digit)
+                }));
+                let y = digits(&mut std::iter::from_fn(|| {
+                    right.next_if(char::is_ascii_digit)
+                }));
+                let (x, y) = (x.trim_start_matches('0'), y.trim_start_matches('0'));
+                let order = x.len().cmp(&y.len()).then_with(|| x.cmp(y));
+                if order.is_ne() {
+                    return order;
+                }
             }
-            (a, b) = (&a[digits_a..], &b[digits_b..]);
-            continue;
-        }
-        match (a.split_first(), b.split_first()) {
-            (Some((x, rest_a)), Some((y, rest_b))) if x == y => (a, b) = (rest_a, rest_b),
-            (x, y) => {
-                let order = x.map(|x| x.0).cmp(&y.map(|y| y.0));
-                return order.then(whole);
+            (Some(x), Some(y)) if x == y => {
+                left.next();
+                right.next();
             }
+            (Some(x), Some(y)) => return x.cmp(&y),
         }
     }
-}
-
-fn digits(text: &[u8]) -> usize {
-    text.iter().take_while(|byte| byte.is_ascii_digit()).count()
-}
-
-/// Without the zeros in front.
-fn number(digits: &[u8]) -> &[u8] {
-    let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
-    &digits[zeros..]
 }
 
 /// Which film it is whose files are these.
@@ -345,6 +344,16 @@ mod tests {
         fs::create_dir(&empty).unwrap();
         assert_eq!(of(&empty).unwrap_err().to_string(), "it has no files");
         assert!(!is_folder(OsStr::new(".parts")));
+    }
+
+    #[test]
+    fn names_are_sorted_as_people_do() {
+        let mut names = ["part 10", "Part 2", "part 2b", "alpha", "Beta", "part 02"];
+        names.sort_by(|a, b| natural(a, b));
+        assert_eq!(
+            names,
+            ["alpha", "Beta", "Part 2", "part 02", "part 2b", "part 10"]
+        );
     }
 
     #[test]

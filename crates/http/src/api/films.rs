@@ -10,6 +10,7 @@ use reelway_catalogue::{Catalogue, Entry, State as FilmState, SubtitleFile, Summ
 use reelway_clock::{Monotonic, Real};
 use reelway_media::Kind;
 use reelway_session::Sessions;
+use reelway_sys::parts::natural;
 use serde::{Deserialize, Serialize};
 
 use super::json::seconds;
@@ -300,40 +301,6 @@ impl Sort {
     }
 }
 
-/// As people sort names: without regard to case, and "Part 2" before "Part 10".
-fn natural(a: &str, b: &str) -> Ordering {
-    let (mut left, mut right) = (
-        a.chars().flat_map(char::to_lowercase).peekable(),
-        b.chars().flat_map(char::to_lowercase).peekable(),
-    );
-    loop {
-        match (left.peek().copied(), right.peek().copied()) {
-            (None, None) => return a.cmp(b),
-            (None, Some(_)) => return Ordering::Less,
-            (Some(_), None) => return Ordering::Greater,
-            (Some(x), Some(y)) if x.is_ascii_digit() && y.is_ascii_digit() => {
-                let digits = |chars: &mut dyn Iterator<Item = char>| chars.collect::<String>();
-                let x = digits(&mut std::iter::from_fn(|| {
-                    left.next_if(char::is_ascii_digit)
-                }));
-                let y = digits(&mut std::iter::from_fn(|| {
-                    right.next_if(char::is_ascii_digit)
-                }));
-                let (x, y) = (x.trim_start_matches('0'), y.trim_start_matches('0'));
-                let order = x.len().cmp(&y.len()).then_with(|| x.cmp(y));
-                if order.is_ne() {
-                    return order;
-                }
-            }
-            (Some(x), Some(y)) if x == y => {
-                left.next();
-                right.next();
-            }
-            (Some(x), Some(y)) => return x.cmp(&y),
-        }
-    }
-}
-
 /// `GET /api/films`.
 pub(crate) async fn films(
     State(catalogue): State<Arc<dyn Catalogue>>,
@@ -396,19 +363,4 @@ pub(super) fn viewers(sessions: &Sessions) -> HashMap<String, usize> {
         *viewers.entry(session.title().to_owned()).or_default() += 1;
     }
     viewers
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_sorted_as_people_do() {
-        let mut names = ["part 10", "Part 2", "part 2b", "alpha", "Beta", "part 02"];
-        names.sort_by(|a, b| natural(a, b));
-        assert_eq!(
-            names,
-            ["alpha", "Beta", "Part 2", "part 02", "part 2b", "part 10"]
-        );
-    }
 }
