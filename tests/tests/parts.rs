@@ -213,6 +213,7 @@ fn streams_go_on_where_a_part_has_them_in_other_packets() {
     server.wait_indexed();
     let film = server.get("/api/films/joined").json();
     assert_eq!(film["tracks"].as_array().map(Vec::len), Some(2), "{film}");
+    assert_eq!(film["tracks"][0]["id"], 0x100, "that of the first part");
     let notes = film["notes"].to_string();
     assert!(
         !notes.contains("programme") && !notes.contains("not played"),

@@ -129,6 +129,8 @@ pub struct Programmes {
     sections: BTreeMap<u16, Section>,
     /// By the PID of their PMT.
     maps: BTreeMap<u16, Map>,
+    /// Whether later maps replace the first ones: a film begins with what its first ones say.
+    follows: bool,
 }
 
 /// What a PMT says.
@@ -169,8 +171,15 @@ impl Programmes {
         let sections = section.take(packet).into_iter();
         let own = sections.filter(|section| section.get(3..5) == Some(&number));
         let map = own.filter_map(|section| map(&section)).next_back()?;
-        self.maps.insert(packet.pid, map);
+        if self.follows || !self.maps.contains_key(&packet.pid) {
+            self.maps.insert(packet.pid, map);
+        }
         Some(packet.pid)
+    }
+
+    /// From here on, later maps replace those before them.
+    pub fn follow(&mut self) {
+        self.follows = true;
     }
 
     /// Takes a PAT.

@@ -167,6 +167,7 @@ impl Reader {
         let others = self.programmes.count() - 1;
         let is_plain = matches!(self.carrier, Carrier::Transport(layout) if layout.is_plain());
         self.phase = Phase::Reading(Streams::new(programme, others, is_plain));
+        self.programmes.follow();
         self.walker = walker(self.carrier);
         self.rest.clear();
         self.at = 0;

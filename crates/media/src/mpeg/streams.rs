@@ -327,10 +327,11 @@ impl Streams {
                 .push(format!("{lost} bytes between packets are passed over"));
         }
         if self.clock.jumps > 0 {
-            let words = format!(
-                "its time jumps {} times; it is played without gaps",
-                self.clock.jumps
-            );
+            let often = match self.clock.jumps {
+                1 => "once".to_owned(),
+                jumps => format!("{jumps} times"),
+            };
+            let words = format!("its time jumps {often}; it is played without gaps");
             self.notes.push(words);
         }
     }
