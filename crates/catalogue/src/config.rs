@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use reelway_media::IndexOptions;
 
+use crate::counter::CountConfig;
 use crate::unsaved::IndexMemory;
 
 /// Which directories, and where indexes are kept.
@@ -25,6 +26,8 @@ pub struct DirectoryConfig {
     pub beginning: u64,
     /// Pictures a second of streams that are files by themselves and do not state it: a fraction.
     pub frame_rate: (u32, u32),
+    /// How films' packets are counted in the background; `None`: they are not.
+    pub count: Option<CountConfig>,
 }
 
 impl DirectoryConfig {
@@ -48,6 +51,7 @@ impl Default for DirectoryConfig {
             // Ten seconds of a slow disk, and some minutes of film.
             beginning: 1 << 30,
             frame_rate: (25, 1),
+            count: None,
         }
     }
 }

@@ -12,6 +12,7 @@ use tracing::warn;
 
 use crate::catalogue::Catalogue;
 use crate::config::DirectoryConfig;
+use crate::counter::{CountConfig, Counter};
 use crate::entry::{CatalogueError, Entry, Film, State};
 use crate::intake::Intake;
 use crate::keeper::{Event, Keeper};
@@ -31,6 +32,32 @@ pub struct Directory {
     pub(crate) options: IndexOptions,
     wake: mpsc::Sender<Event>,
     keeper: Option<JoinHandle<()>>,
+    counter: Option<Counting>,
+}
+
+/// The thread that counts packets. It ends when `stop` is dropped.
+struct Counting {
+    stop: mpsc::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Counting {
+    fn start(shared: &Arc<Shared>, config: CountConfig) -> Option<Counting> {
+        let (stop, stopped) = mpsc::channel();
+        let mut counter = Counter::new(Arc::clone(shared), config);
+        let started = supervise::thread("packets", move || counter.run(&stopped));
+        let thread = started
+            .map_err(|error| {
+                warn!("RTP packets of films are not counted, as no thread can be started: {error}")
+            })
+            .ok()?;
+        Some(Counting { stop, thread })
+    }
+
+    fn stop(self) {
+        drop(self.stop);
+        let _ = self.thread.join();
+    }
 }
 
 impl Directory {
@@ -44,6 +71,7 @@ impl Directory {
         let mut library = Directory::start(Arc::new(shelf), indexes, (wake, events), true);
         library.films = Some(config.films);
         library.options = options;
+        library.counter = (config.count).and_then(|count| Counting::start(&library.shared, count));
         library
     }
 
@@ -83,6 +111,7 @@ impl Directory {
             options: IndexOptions::default(),
             wake,
             keeper,
+            counter: None,
         }
     }
 
@@ -117,6 +146,9 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
+        if let Some(counter) = self.counter.take() {
+            counter.stop();
+        }
         let _ = self.wake.send(Event::Stop);
         let keeper = self.keeper.take();
         // A listener that holds the library to the end drops it on the keeper's own thread, which cannot wait for itself.

@@ -11,6 +11,7 @@
 //! …   Title (postcard), the records of its groups and the text of its subtitles left out
 //! …   packed records of every track's groups in order
 //! …   packed records of every track's places in order
+//! …   packed records of what every track's groups become over RTP in order, where that was counted
 //! …   the text of every track of subtitles in order
 //! …   sample records of every track in order, 18 bytes each
 //! ```
@@ -40,7 +41,7 @@ use crate::growth::{First, Growth};
 
 const MAGIC: [u8; 8] = *b"RWINDEX\0";
 /// Goes up whenever the format or the meaning of anything in it changes.
-const VERSION: u32 = 11;
+const VERSION: u32 = 12;
 const PREFIX_BYTES: usize = 40;
 /// A longer brief is not ours: a film has a handful of tracks.
 const MAX_BRIEF_BYTES: u64 = 1 << 20;
@@ -84,6 +85,8 @@ struct Brief {
     mark: Option<(u64, u64)>,
     /// [`First`]: the file's bytes and last change, and when the recording began, ns since 1970.
     first: Option<(u64, i64, u64)>,
+    /// Most bytes of payload of packets for which it was counted what groups become over RTP; 0 where it was not.
+    counted: u32,
     summary: Summary,
 }
 
@@ -189,61 +192,32 @@ impl IndexFile {
         tables: &[SampleTable],
         growth: Growth,
     ) -> Result<(), IndexFileError> {
-        let brief = Brief {
-            device: identity.device,
-            inode: identity.inode,
-            size: identity.size,
-            mtime_ns: identity.mtime_ns,
-            mark: growth.mark.map(|mark| (mark.from, mark.sum)),
-            first: growth
-                .first
-                .map(|First { identity, began }| (identity.size, identity.mtime_ns, began.nanos())),
-            summary: Summary::of(title),
-        };
-        let brief = postcard::to_stdvec(&brief).map_err(io::Error::other)?;
-        let mut title = title.clone();
-        let groups: Vec<Vec<u8>> = (title.recorded_mut())
-            .map(|track| track.groups.detach())
-            .collect();
-        let places: Vec<Vec<u8>> = (title.recorded_mut())
-            .map(|track| track.places.detach())
-            .collect();
-        let texts: Vec<Vec<u8>> = (title.texts.iter_mut())
-            .map(|text| text.document.detach())
-            .collect();
-        let packed = [groups, places, texts].concat();
-        let title = postcard::to_stdvec(&title).map_err(io::Error::other)?;
-        let mut rest = Xxh3Default::new();
-        rest.write(&title);
-        packed.iter().for_each(|records| rest.write(records));
-        for table in tables {
-            rest.write(table.as_bytes());
-        }
-        let prefix = Prefix {
-            brief_bytes: brief.len() as u32,
-            title_bytes: title.len() as u64,
-            brief_sum: checksum(&brief),
-            rest_sum: rest.finish(),
-        };
-        let temporary = path.with_extension("new");
-        let written = (|| {
-            let mut out = BufWriter::new(File::create(&temporary)?);
-            out.write_all(&prefix.to_bytes())?;
-            out.write_all(&brief)?;
-            out.write_all(&title)?;
-            for records in &packed {
-                out.write_all(records)?;
+        write(path, identity, title, growth, |take| {
+            tables.iter().try_for_each(|table| take(table.as_bytes()))
+        })
+    }
+
+    /// Writes an index file of the same samples, whose title says more of them, at once or not at all.
+    pub(crate) fn write_again(
+        &self,
+        path: &Path,
+        identity: &FileIdentity,
+        title: &Title,
+    ) -> Result<(), IndexFileError> {
+        let start = self.tables.first().map_or(0, |(start, _)| *start);
+        let samples = self.tables.iter().map(|(_, count)| u64::from(*count));
+        let end = start + samples.sum::<u64>() * RECORD_BYTES as u64;
+        write(path, identity, title, self.growth, |take| {
+            let mut buffer = vec![0; 64 * 1024];
+            let mut at = start;
+            while at < end {
+                let part = buffer.len().min((end - at) as usize);
+                self.file.read_exact_at(&mut buffer[..part], at)?;
+                take(&buffer[..part])?;
+                at += part as u64;
             }
-            for table in tables {
-                out.write_all(table.as_bytes())?;
-            }
-            out.into_inner().map_err(io::IntoInnerError::into_error)?;
-            fs::rename(&temporary, path)
-        })();
-        if written.is_err() {
-            let _ = fs::remove_file(&temporary);
-        }
-        Ok(written?)
+            Ok(())
+        })
     }
 
     /// What lists show of a film, and how its file grows, without reading the rest.
@@ -254,6 +228,11 @@ impl IndexFile {
         let brief = IndexFile::brief(path, identity)?;
         let growth = brief.growth();
         Ok((brief.summary, growth))
+    }
+
+    /// For packets with how many bytes of payload at most it was counted what a film's groups become over RTP; 0: it was not.
+    pub(crate) fn counted(path: &Path, identity: &FileIdentity) -> Result<u32, IndexFileError> {
+        Ok(IndexFile::brief(path, identity)?.counted)
     }
 
     fn brief(path: &Path, identity: &FileIdentity) -> Result<Brief, IndexFileError> {
@@ -302,6 +281,10 @@ impl IndexFile {
         for track in title.recorded_mut() {
             track.places.attach(part(track.places.bytes()));
         }
+        for track in title.recorded_mut() {
+            let packets = &mut track.packets.groups;
+            packets.attach(part(packets.bytes()));
+        }
         for text in &mut title.texts {
             text.document.attach(part(text.document.bytes()));
         }
@@ -322,7 +305,81 @@ impl IndexFile {
     }
 }
 
-/// A part of an index file: the groups of a track, its places, or a text.
+/// Takes sample records, some at a time.
+type Take<'a> = dyn FnMut(&[u8]) -> io::Result<()> + 'a;
+
+/// Writes an index file at once or not at all. `records` hands out the sample records of every track in order, as often as it
+/// is asked.
+fn write(
+    path: &Path,
+    identity: &FileIdentity,
+    title: &Title,
+    growth: Growth,
+    records: impl Fn(&mut Take<'_>) -> io::Result<()>,
+) -> Result<(), IndexFileError> {
+    let brief = Brief {
+        device: identity.device,
+        inode: identity.inode,
+        size: identity.size,
+        mtime_ns: identity.mtime_ns,
+        mark: growth.mark.map(|mark| (mark.from, mark.sum)),
+        first: growth
+            .first
+            .map(|First { identity, began }| (identity.size, identity.mtime_ns, began.nanos())),
+        counted: (title.recorded().map(|track| track.packets.payload))
+            .max()
+            .unwrap_or(0),
+        summary: Summary::of(title),
+    };
+    let brief = postcard::to_stdvec(&brief).map_err(io::Error::other)?;
+    let mut title = title.clone();
+    let groups: Vec<Vec<u8>> = (title.recorded_mut())
+        .map(|track| track.groups.detach())
+        .collect();
+    let places: Vec<Vec<u8>> = (title.recorded_mut())
+        .map(|track| track.places.detach())
+        .collect();
+    let packets: Vec<Vec<u8>> = (title.recorded_mut())
+        .map(|track| track.packets.groups.detach())
+        .collect();
+    let texts: Vec<Vec<u8>> = (title.texts.iter_mut())
+        .map(|text| text.document.detach())
+        .collect();
+    let packed = [groups, places, packets, texts].concat();
+    let title = postcard::to_stdvec(&title).map_err(io::Error::other)?;
+    let mut rest = Xxh3Default::new();
+    rest.write(&title);
+    packed.iter().for_each(|records| rest.write(records));
+    records(&mut |records| {
+        rest.write(records);
+        Ok(())
+    })?;
+    let prefix = Prefix {
+        brief_bytes: brief.len() as u32,
+        title_bytes: title.len() as u64,
+        brief_sum: checksum(&brief),
+        rest_sum: rest.finish(),
+    };
+    let temporary = path.with_extension("new");
+    let written = (|| {
+        let mut out = BufWriter::new(File::create(&temporary)?);
+        out.write_all(&prefix.to_bytes())?;
+        out.write_all(&brief)?;
+        out.write_all(&title)?;
+        for records in &packed {
+            out.write_all(records)?;
+        }
+        records(&mut |records| out.write_all(records))?;
+        out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        fs::rename(&temporary, path)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    Ok(written?)
+}
+
+/// A part of an index file: the groups of a track, its places, what they become over RTP, or a text.
 #[derive(Debug)]
 struct Part {
     file: Arc<File>,

@@ -11,6 +11,8 @@
 mod below;
 mod catalogue;
 mod config;
+mod counter;
+mod counting;
 mod directory;
 mod entry;
 mod growth;
@@ -35,6 +37,8 @@ mod uploads;
 pub use below::Below;
 pub use catalogue::Catalogue;
 pub use config::DirectoryConfig;
+pub use counter::CountConfig;
+pub use counting::count_packets;
 pub use directory::Directory;
 pub use entry::{CatalogueError, Entry, Film, Protocols, State, Summary, TrackSummary};
 pub use growth::{First, Growing, Growth};

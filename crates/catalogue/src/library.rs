@@ -13,7 +13,7 @@ use tracing::warn;
 
 use crate::entry::{CatalogueError, Entry, Film};
 use crate::growth::{self, First, Growth};
-use crate::index_file::IndexFile;
+use crate::index_file::{IndexFile, IndexFileError};
 use crate::shelf::{Found, Shelf};
 use crate::unsaved::{Full, IndexMemory};
 
@@ -39,6 +39,8 @@ pub(crate) struct Shared {
     pub memory: IndexMemory,
     /// Held by the one who indexes a film again: where no index file can be written, each takes memory.
     again: Mutex<()>,
+    /// Held while an index file is written.
+    writing: Mutex<()>,
     /// The keeper makes it anew at each look, and each change of it is one step.
     pub library: Mutex<Library>,
     /// The shelf was looked at once, or could not be.
@@ -62,6 +64,7 @@ impl Shared {
             index,
             memory,
             again: Mutex::default(),
+            writing: Mutex::default(),
             library: Mutex::default(),
             looked: AtomicBool::new(false),
             listeners: Mutex::default(),
@@ -233,6 +236,7 @@ impl Shared {
             return false;
         }
         let path = IndexFile::path_for(directory, identity);
+        let _writing = lock(&self.writing);
         let written = fs::create_dir_all(directory)
             .map_err(Into::into)
             .and_then(|()| IndexFile::write(&path, identity, &index.title, &index.tables, growth));
@@ -241,6 +245,31 @@ impl Shared {
             Err(error) => self.memory.failed(directory, error),
         }
         written.is_ok()
+    }
+
+    /// Has the index file of a film written again, with more in it. Who opens the film from now on has that; those who watch it
+    /// go on with what they have.
+    ///
+    /// # Errors
+    /// It cannot be written, or is that of another film by now.
+    pub fn write_again(
+        &self,
+        entry: &Entry,
+        write: impl FnOnce(&Path) -> Result<(), IndexFileError>,
+    ) -> Result<(), IndexFileError> {
+        let Some(directory) = &self.index else {
+            return Ok(());
+        };
+        let path = IndexFile::path_for(directory, &entry.identity);
+        let writing = lock(&self.writing);
+        IndexFile::summary(&path, &entry.identity)?;
+        write(&path)?;
+        drop(writing);
+        let mut library = lock(&self.library);
+        let is_it = |film: &Arc<Film>| film.identity == entry.identity;
+        (library.loaded).retain(|_, film| film.upgrade().is_some_and(|film| !is_it(&film)));
+        library.recent.retain(|film| !is_it(film));
+        Ok(())
     }
 
     fn keep_in_memory(

@@ -19,17 +19,18 @@ use crate::codec::Codec;
 use crate::index::{Index, IndexOptions};
 use crate::mp4::{Entry, entry_of};
 use crate::mpeg::MOST_TABLES;
+use crate::packets::{GroupPackets, Packets};
 use crate::places::{MOST_MOVES, Move, Place, STEP, View};
 use crate::samples::{RECORD_BYTES, Sample, SampleTable};
 use crate::text::TextTrack;
 use crate::texts::MOST_TEXTS;
 use crate::time::{MAX_SECONDS, ticks_to_nanos};
-use crate::title::{Container, Title, Track};
+use crate::title::{Container, Group, Title, Track};
 use crate::track_head::TrackHead;
 
 const MAGIC: [u8; 8] = *b"RWSHARED";
 /// Goes up whenever the format or the meaning of anything in it changes.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 const PREFIX: usize = 24;
 /// A longer head is no film's: a hundred tracks with their sample entries take less.
 const MOST_HEAD: usize = 16 << 20;
@@ -72,6 +73,8 @@ struct Part {
     head: TrackHead,
     samples: u32,
     sample_entry: Vec<u8>,
+    /// Bytes of payload for which packets were counted, and what was counted of each group; none where it was not.
+    packets: (u32, Vec<GroupPackets>),
     places: Vec<Place>,
     moves: Vec<Move>,
 }
@@ -97,6 +100,7 @@ impl Part {
                 Codec::TransportStream(tables) => tables.clone(),
                 _ => track.sample_entry.clone(),
             },
+            packets: (track.packets.payload, track.packets.groups.iter().collect()),
             places: track.places.iter().collect(),
             moves: track.moves.clone(),
         }
@@ -411,6 +415,7 @@ fn add(
 fn finish(part: Part, entry: Entry, table: &SampleTable) -> Result<(Track, i64), ExchangeError> {
     let Part {
         head,
+        packets: (payload, packets),
         places,
         moves,
         ..
@@ -436,10 +441,30 @@ fn finish(part: Part, entry: Entry, table: &SampleTable) -> Result<(Track, i64),
     let (mut track, end) = head.track(entry, table);
     track.places = places.into_iter().collect();
     track.moves = moves;
+    let are_its = packets.is_empty() || packets.len() == track.groups.len();
+    let mut counted = track.groups.iter().zip(&packets);
+    if !are_its || counted.any(|(group, packets)| !is_possible(group, *packets)) {
+        return Err(wrong(format!(
+            "has packets that are not those of track {id}"
+        )));
+    }
+    track.packets = Packets {
+        payload,
+        groups: packets.into_iter().collect(),
+    };
     if (end + shift) / timescale > MAX_SECONDS {
         return Err(wrong(format!("has a track {id} that lasts too long")));
     }
     Ok((track, end))
+}
+
+/// Whether a group may make such packets: each has some bytes, and headers are no larger than what they are before.
+fn is_possible(group: Group, packets: GroupPackets) -> bool {
+    let most = u64::from(group.bytes) * 2 + u64::from(group.count) * 64;
+    packets.packets <= packets.bytes
+        && u64::from(packets.bytes) <= most
+        && packets.sync_packets <= packets.packets
+        && packets.sync_bytes <= packets.bytes
 }
 
 #[cfg(test)]
@@ -477,6 +502,17 @@ mod tests {
             bytes: 281_200,
             duration: 2812 * 1024,
             groups: group(table.iter(), Kind::Audio, 512, 48_000),
+            packets: Packets {
+                payload: 1438,
+                groups: (group(table.iter(), Kind::Audio, 512, 48_000).iter())
+                    .map(|group| GroupPackets {
+                        packets: group.count,
+                        bytes: group.bytes,
+                        sync_packets: 1,
+                        sync_bytes: 100,
+                    })
+                    .collect(),
+            },
             places: Places::default(),
             moves: Vec::new(),
             picture: None,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::packets::Packets;
 use crate::places::{Move, Places, View};
 use crate::{
     Chapter, Codec, Nanos, Paged, Record, Sample, Samples, SamplesError, TextTrack, TimedSample,
@@ -122,6 +123,8 @@ pub struct Track {
     pub duration: u64,
     /// GOPs, or parts of such as are too long to be held at once; see [`Group`].
     pub groups: Groups,
+    /// What its groups become over RTP, once that was counted.
+    pub packets: Packets,
     /// Where its samples are found in the file, where they lie in a view.
     pub places: Places,
     /// From where on packets with other numbers than [`Track::id`] carry it, in the order of the file.
@@ -150,6 +153,7 @@ impl Track {
             bytes: 0,
             duration: 0,
             groups: Groups::default(),
+            packets: Packets::default(),
             places: Places::default(),
             moves: Vec::new(),
             picture: None,

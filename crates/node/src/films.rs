@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use reelway_catalogue::{Directory, DirectoryConfig, IndexMemory, Several};
+use reelway_catalogue::{CountConfig, Directory, DirectoryConfig, IndexMemory, Several};
 use reelway_origin::{Group, GroupConfig, Origin, SourceConfig};
+use reelway_rtp::PayloadOptions;
 use reelway_store::Store;
 
 use crate::config::Config;
@@ -62,6 +64,7 @@ impl Films {
             block_bytes: config.pool.block.as_u64() as u32,
             beginning: config.index.beginning.as_u64(),
             frame_rate: (config.index.frame_rate.0, config.index.frame_rate.1),
+            count: count(config),
             ..DirectoryConfig::default()
         }))];
         let redirects = self
@@ -93,6 +96,15 @@ impl Films {
             },
         })
     }
+}
+
+/// How films' packets are counted.
+fn count(config: &Config) -> Option<CountConfig> {
+    let after = config.index.packets_after;
+    (after > 0).then(|| CountConfig {
+        payload: PayloadOptions::for_mtu(config.rtp.mtu.into()),
+        after: Duration::from_secs(after.into()),
+    })
 }
 
 /// A mistyped directory should be reported at once, not by an empty page. One of several may be missing

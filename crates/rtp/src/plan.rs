@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use reelway_media::Nanos;
+use reelway_media::{GroupPackets, Nanos};
 
 use crate::options::PayloadOptions;
 
@@ -173,6 +173,23 @@ impl Plan {
             .iter()
             .map(|packet| u64::from(packet.len))
             .sum()
+    }
+
+    /// What is kept of it with the film's index, where it is the plan of a whole group.
+    pub fn counted(&self) -> GroupPackets {
+        let of = |packets: &[Packet]| {
+            let bytes = packets.iter().map(|packet| u32::from(packet.len));
+            (packets.len() as u32, bytes.sum())
+        };
+        let (packets, bytes) = of(&self.packets);
+        let sync = self.frames.first().filter(|frame| frame.sync);
+        let (sync_packets, sync_bytes) = of(sync.map_or(&[], |frame| self.packets_of(frame)));
+        GroupPackets {
+            packets,
+            bytes,
+            sync_packets,
+            sync_bytes,
+        }
     }
 
     /// Bytes of memory the plan takes.

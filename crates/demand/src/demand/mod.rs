@@ -1,13 +1,15 @@
 //! What a film's tracks need, from the sample table alone: known as soon as the film is indexed.
 
 mod held;
+mod shares;
 
 use std::sync::Arc;
 
-use reelway_media::{Kind, Nanos, Samples, SamplesError, TimedSample, Title};
+use reelway_media::{Kind, Nanos, Paged, Samples, SamplesError, Title};
 use reelway_rtp::{Bytes, Payload, PayloadOptions};
 
 use self::held::{Held, SideBySide};
+use self::shares::shares;
 use crate::curve::{BIN, Counted, Curve, runs};
 
 pub use self::held::Reading;
@@ -130,9 +132,9 @@ impl Bytes for NoBytes {
 impl Demand {
     /// What `title` needs; `payload` says how large its packets are.
     ///
-    /// Packets of pictures are reckoned from the samples' sizes, as if each were a single NAL unit, with one
-    /// packet more at a sync sample (parameter sets): the film's bytes need not be read. That is exact but for
-    /// pictures of several slices.
+    /// Where the packets of a film's groups have been counted, that is what they are. Elsewhere, packets of pictures are
+    /// reckoned from the samples' sizes, as if each were a single NAL unit, with one packet more at a sync sample
+    /// (parameter sets): the film's bytes need not be read. That is exact but for pictures of several slices.
     ///
     /// # Errors
     /// The sample table cannot be read.
@@ -155,7 +157,10 @@ impl Demand {
                 Kind::Video => None,
             };
             let begins = begins(track);
+            let counted = track.packets.of_payload(payload.max_payload);
+            let mut counted = counted.map(Paged::iter);
             for group in 0..begins.len() {
+                let counted = counted.as_mut().and_then(Iterator::next);
                 let read = track.read_group(index, group, samples)?;
                 held.group(&begins, group, &read);
                 let planned = sound
@@ -169,9 +174,8 @@ impl Demand {
                         }
                     }
                     None => {
-                        for sample in &read {
-                            let packets = packets_of(sample, payload);
-                            needs.add(track.decode(sample.dts), sample.sample.size.into(), packets);
+                        for (sample, share) in read.iter().zip(shares(&read, payload, counted)) {
+                            needs.add(track.decode(sample.dts), share.bytes, share.packets);
                         }
                     }
                 }
@@ -193,7 +197,10 @@ impl Demand {
                 packets: vec![0; bins],
             };
             let begins = begins(track);
+            let counted = track.packets.of_payload(payload.max_payload);
+            let mut counted = counted.map(Paged::iter);
             for (number, group) in track.groups.iter().enumerate() {
+                let counted = counted.as_mut().and_then(Iterator::next);
                 let start = track.decode(group.dts);
                 let end = begins.get(number + 1).map_or(title.duration, |next| *next);
                 let room = (payload.max_payload as u64).max(1);
@@ -203,7 +210,11 @@ impl Demand {
                     // Several frames of sound go into a packet.
                     Kind::Audio => (bytes / room + 1).max(u64::from(group.count) / 4),
                 };
-                needs.spread(start, end, bytes, packets);
+                let counted = counted.filter(|counted| counted.packets > 0);
+                let (sent, packets) = counted.map_or((bytes, packets), |counted| {
+                    (counted.bytes.into(), counted.packets.into())
+                });
+                needs.spread(start, end, sent, packets);
                 let low = side_by_side.before(start);
                 let high = side_by_side.before(end).max(low + bytes);
                 held.hold(&begins, number, (low, high));
@@ -375,13 +386,6 @@ impl TrackDemand {
         grow(self.bytes.get_mut(bin), bytes);
         grow(self.packets.get_mut(bin), packets);
     }
-}
-
-fn packets_of(sample: &TimedSample, payload: PayloadOptions) -> u64 {
-    // A fragment has a header of two or three bytes (RFC 6184 section 5.8, RFC 7798 section 4.4.3).
-    const FRAGMENT: u64 = 3;
-    let room = (payload.max_payload as u64).saturating_sub(FRAGMENT).max(1);
-    u64::from(sample.sample.size).div_ceil(room) + u64::from(sample.sample.sync)
 }
 
 #[cfg(test)]

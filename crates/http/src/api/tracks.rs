@@ -1,6 +1,6 @@
 //! A track in full, with its GOPs.
 
-use reelway_media::{Kind, Samples, SamplesError, Track, ticks_to_nanos};
+use reelway_media::{Kind, Packets, Samples, SamplesError, Track, ticks_to_nanos};
 use reelway_package::FrameRate;
 use serde::Serialize;
 
@@ -26,6 +26,27 @@ pub(super) struct TrackJson {
     #[serde(flatten)]
     sound: Option<SoundJson>,
     gops: Option<Gops>,
+    packets: Option<PacketsJson>,
+}
+
+/// What a track becomes over RTP: packets with at most `payload` bytes each behind their headers, and all of these bytes.
+#[derive(Serialize)]
+struct PacketsJson {
+    payload: u32,
+    count: u64,
+    bytes: u64,
+}
+
+impl PacketsJson {
+    /// `None`: that has not been counted.
+    fn of(packets: &Packets) -> Option<PacketsJson> {
+        let groups = &packets.groups;
+        (!groups.is_empty()).then(|| PacketsJson {
+            payload: packets.payload,
+            count: groups.iter().map(|group| u64::from(group.packets)).sum(),
+            bytes: groups.iter().map(|group| u64::from(group.bytes)).sum(),
+        })
+    }
 }
 
 #[derive(Serialize)]
@@ -96,6 +117,7 @@ impl TrackJson {
                 Kind::Video => gops(track, index, samples)?,
                 Kind::Audio => None,
             },
+            packets: PacketsJson::of(&track.packets),
         })
     }
 }

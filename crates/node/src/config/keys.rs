@@ -143,6 +143,7 @@ pub struct Index {
     pub memory: ByteSize,
     pub beginning: ByteSize,
     pub frame_rate: FrameRate,
+    pub packets_after: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -326,6 +327,7 @@ impl Default for Index {
             memory: ByteSize::mib(64),
             beginning: ByteSize::gib(1),
             frame_rate: FrameRate(25, 1),
+            packets_after: 60,
         }
     }
 }

@@ -6,7 +6,7 @@ use reelway_catalogue::{Protocols, SubtitleTrack, Summary};
 use reelway_media::{Index, Kind, ticks_to_nanos};
 use serde_json::{Value, json};
 
-use super::figures::{BLOCK, Gops, Rates, Spread, bitrate, layout, overhead, seconds};
+use super::figures::{BLOCK, Gops, Rates, RtpPackets, Spread, bitrate, layout, overhead, seconds};
 
 fn spread(spread: Spread) -> Value {
     json!({"min": spread.min, "mean": spread.mean, "max": spread.max})
@@ -44,6 +44,15 @@ pub fn document(path: &Path, size: u64, index: &Index, with_samples: bool) -> Va
                     "seconds": spread(gops.seconds),
                     "bytes": spread(gops.bytes),
                     "key_bytes": spread(gops.key_bytes),
+                });
+            }
+            if let Some(packets) = RtpPackets::of(track) {
+                document["packets"] = json!({
+                    "payload": track.packets.payload,
+                    "count": packets.count,
+                    "bytes": packets.bytes,
+                    "groups": spread(packets.groups),
+                    "keys": spread(packets.keys),
                 });
             }
             if let Some(sound) = &track.sound {

@@ -100,6 +100,47 @@ impl Gops {
     }
 }
 
+/// The RTP packets of a track.
+#[derive(Debug)]
+pub struct RtpPackets {
+    pub count: u64,
+    /// Bytes behind their headers.
+    pub bytes: u64,
+    /// Packets of a GOP; of sound, of a group of its frames.
+    pub groups: Spread,
+    /// Packets of the pictures that begin GOPs.
+    pub keys: Spread,
+}
+
+impl RtpPackets {
+    /// `None`: they were not counted.
+    pub fn of(track: &Track) -> Option<RtpPackets> {
+        let counted = &track.packets.groups;
+        if counted.is_empty() {
+            return None;
+        }
+        let (mut count, mut bytes) = (0, 0);
+        let (mut groups, mut keys) = (Vec::new(), Vec::new());
+        for (group, packets) in track.groups.iter().zip(counted) {
+            count += u64::from(packets.packets);
+            bytes += u64::from(packets.bytes);
+            if group.sync || groups.is_empty() {
+                groups.push(0.0);
+                keys.push(f64::from(packets.sync_packets));
+            }
+            if let Some(packets_so_far) = groups.last_mut() {
+                *packets_so_far += f64::from(packets.packets);
+            }
+        }
+        Some(RtpPackets {
+            count,
+            bytes,
+            groups: Spread::of(&groups),
+            keys: Spread::of(&keys),
+        })
+    }
+}
+
 /// The bit rate over time.
 #[derive(Debug)]
 pub struct Rates {

@@ -10,12 +10,13 @@ mod document;
 mod figures;
 mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use reelway_catalogue::index_path;
-use reelway_media::IndexOptions;
+use reelway_catalogue::{IndexingError, count_packets, index_path};
+use reelway_media::{Index, IndexOptions};
+use reelway_sys::FileIdentity;
 use serde_json::json;
 
 /// Flags of `reelway index`.
@@ -30,6 +31,22 @@ pub struct Flags {
     /// With --json: include every sample with its position and times
     #[arg(long, requires = "json")]
     samples: bool,
+    /// Also count the RTP packets of each film, which is read whole for it
+    #[arg(long)]
+    packets: bool,
+    /// With --packets: the largest IP packet, in bytes (`rtp.mtu`)
+    #[arg(long, default_value_t = 1500, requires = "packets")]
+    mtu: u16,
+}
+
+impl Flags {
+    fn index(&self, path: &Path) -> Result<(FileIdentity, Index), IndexingError> {
+        let (identity, mut index) = index_path(path, IndexOptions::default())?;
+        if self.packets {
+            count_packets(path, identity, &mut index, self.mtu)?;
+        }
+        Ok((identity, index))
+    }
 }
 
 /// Indexes each file and prints what was found; fails if any could not be indexed.
@@ -37,7 +54,7 @@ pub fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let mut failed = false;
     let mut documents = Vec::new();
     for path in &flags.files {
-        match index_path(path, IndexOptions::default()) {
+        match flags.index(path) {
             Ok((identity, index)) if flags.json => {
                 documents.push(document::document(
                     path,

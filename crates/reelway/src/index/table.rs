@@ -5,7 +5,7 @@ use std::path::Path;
 use reelway_catalogue::{SubtitleTrack, Summary};
 use reelway_media::{Index, Kind, Nanos, SampleTable, Track};
 
-use super::figures::{BLOCK, Gops, Rates, Spread, bitrate, layout, overhead, seconds};
+use super::figures::{BLOCK, Gops, Rates, RtpPackets, Spread, bitrate, layout, overhead, seconds};
 
 /// Prints what people want to know.
 pub fn print(path: &Path, size: u64, index: &Index) {
@@ -77,6 +77,9 @@ pub fn print(path: &Path, size: u64, index: &Index) {
         if track.kind == Kind::Video {
             print_gops(track, table);
         }
+        if let Some(packets) = RtpPackets::of(track) {
+            print_packets(track.kind, &packets);
+        }
     }
     for subtitles in SubtitleTrack::all(&[], title) {
         println!("  subtitles {}", subtitles.label);
@@ -135,6 +138,24 @@ fn print_gops(track: &Track, table: &SampleTable) {
             "            seeking is coarse: a player can start at a sync sample only, and these lie up to {:.0} s apart",
             gops.seconds.max
         );
+    }
+}
+
+fn print_packets(kind: Kind, packets: &RtpPackets) {
+    println!(
+        "            {} RTP packets, of {:.0} bytes on average",
+        packets.count,
+        packets.bytes as f64 / packets.count.max(1) as f64
+    );
+    let spread = |what: &str, values: Spread| {
+        println!(
+            "            packets of {what}: {:.1} on average, {} at most, {} at least",
+            values.mean, values.max, values.min
+        );
+    };
+    if kind == Kind::Video {
+        spread("GOPs", packets.groups);
+        spread("pictures that begin them", packets.keys);
     }
 }
 

@@ -1,0 +1,171 @@
+//! The thread that counts the packets of a library's films, one film after the other, when nothing else is to be done.
+//!
+//! All of a film is read for it. Viewers come first: the thread rests three times as long as it works, so a disk that is busy
+//! with viewers, and takes longer to read, is also left alone for longer.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use reelway_clock::Monotonic;
+use reelway_media::Title;
+use reelway_rtp::PayloadOptions;
+use reelway_supervise as supervise;
+use reelway_sys::FileIdentity;
+use tracing::{debug, info, warn};
+
+use crate::counting::{self, CountError};
+use crate::entry::{Entry, State};
+use crate::index_file::{IndexFile, IndexFileError};
+use crate::library::Shared;
+
+/// How many times as long it rests as it works.
+const REST: u32 = 3;
+/// It does not rest for longer at a time.
+const LONGEST_REST: Duration = Duration::from_secs(10);
+
+/// How packets are counted in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountConfig {
+    /// For which packets.
+    pub payload: PayloadOptions,
+    /// So long after the library's start, and after each look in which nothing was left to be counted. A film changed more
+    /// recently than this may still be written.
+    pub after: Duration,
+}
+
+/// Counts the packets of a library's films.
+pub(crate) struct Counter {
+    shared: Arc<Shared>,
+    config: CountConfig,
+    /// Films that have been counted, or cannot be.
+    done: HashSet<FileIdentity>,
+}
+
+/// The library is dropped.
+struct Stop;
+
+impl Counter {
+    pub fn new(shared: Arc<Shared>, config: CountConfig) -> Counter {
+        Counter {
+            shared,
+            config,
+            done: HashSet::new(),
+        }
+    }
+
+    /// Counts until the other end of `stop` is dropped.
+    pub fn run(&mut self, stop: &Receiver<()>) {
+        while rest(stop, self.config.after).is_ok() {
+            while let Some(entry) = self.next() {
+                self.done.insert(entry.identity);
+                match self.count(&entry, stop) {
+                    Ok(()) => {}
+                    Err(Problem::Count(CountError::Stopped)) => return,
+                    Err(Problem::Count(CountError::Changed)) => {
+                        debug!(film = entry.name, "changed while its packets were counted");
+                    }
+                    Err(problem) => warn!(
+                        film = entry.name,
+                        "its RTP packets were not counted, so its rate is estimated: {problem}"
+                    ),
+                }
+            }
+        }
+    }
+
+    /// A film whose packets have not been counted. None while films are still being indexed.
+    fn next(&mut self) -> Option<Arc<Entry>> {
+        let directory = self.shared.index.as_ref()?;
+        let entries = self.shared.list();
+        let is_indexing =
+            |entry: &Arc<Entry>| matches!(entry.state, State::Indexing) || entry.is_begun();
+        if entries.iter().any(is_indexing) {
+            return None;
+        }
+        self.done
+            .retain(|identity| entries.iter().any(|entry| entry.identity == *identity));
+        let now = reelway_clock::real().nanos();
+        entries.into_iter().find(|entry| {
+            let age = i128::from(now) - i128::from(entry.identity.mtime_ns);
+            if !matches!(entry.state, State::Ready(_))
+                || age < self.config.after.as_nanos() as i128
+                || self.done.contains(&entry.identity)
+            {
+                return false;
+            }
+            let path = IndexFile::path_for(directory, &entry.identity);
+            let counted = IndexFile::counted(&path, &entry.identity);
+            let is_counted = counted.ok() == Some(self.config.payload.max_payload as u32);
+            if is_counted {
+                self.done.insert(entry.identity);
+            }
+            !is_counted
+        })
+    }
+
+    fn count(&self, entry: &Entry, stop: &Receiver<()>) -> Result<(), Problem> {
+        let Some(directory) = &self.shared.index else {
+            return Ok(());
+        };
+        supervise::inject("library.count");
+        let path = IndexFile::path_for(directory, &entry.identity);
+        let (mut title, samples) = IndexFile::open(&path, &entry.identity)?;
+        let began = reelway_clock::now();
+        let film = counting::Film {
+            title: &title,
+            samples: &samples,
+            path: &entry.path,
+            identity: entry.identity,
+        };
+        let mut pace = Pace { since: began, stop };
+        let counted = film.count(self.config.payload, &mut || pace.go_on().is_ok())?;
+        counting::put(&mut title, counted);
+        self.shared.write_again(entry, |path| {
+            samples.write_again(path, &entry.identity, &title)
+        })?;
+        info!(
+            film = entry.name,
+            packets = packets(&title),
+            "its RTP packets were counted in {:.1} s",
+            reelway_clock::now().since(began).as_secs_f64()
+        );
+        Ok(())
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Problem {
+    #[error(transparent)]
+    Count(#[from] CountError),
+    #[error("index file: {0}")]
+    Index(#[from] IndexFileError),
+}
+
+fn packets(title: &Title) -> u64 {
+    let groups = title.tracks.iter().flat_map(|track| &track.packets.groups);
+    groups.map(|group| u64::from(group.packets)).sum()
+}
+
+/// Works for a quarter of the time.
+struct Pace<'a> {
+    since: Monotonic,
+    stop: &'a Receiver<()>,
+}
+
+impl Pace<'_> {
+    fn go_on(&mut self) -> Result<(), Stop> {
+        let worked = reelway_clock::now().since(self.since);
+        rest(self.stop, (worked * REST).min(LONGEST_REST))?;
+        self.since = reelway_clock::now();
+        Ok(())
+    }
+}
+
+fn rest(stop: &Receiver<()>, time: Duration) -> Result<(), Stop> {
+    match stop.recv_timeout(time) {
+        Err(RecvTimeoutError::Timeout) => Ok(()),
+        Ok(()) | Err(RecvTimeoutError::Disconnected) => Err(Stop),
+    }
+}
