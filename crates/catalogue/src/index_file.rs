@@ -442,7 +442,7 @@ impl Samples for IndexFile {
 
 #[cfg(test)]
 mod tests {
-    use reelway_media::{Codec, Group, Index, Kind, Track};
+    use reelway_media::{Codec, Group, GroupPackets, Index, Kind, Packets, Track};
 
     use super::*;
 
@@ -532,6 +532,32 @@ mod tests {
             samples.read(1, 0..1, &mut read),
             Err(SamplesError::OutOfRange { .. })
         ));
+    }
+
+    #[test]
+    fn what_is_written_again_has_the_same_samples_and_says_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = IndexFile::path_for(dir.path(), &IDENTITY);
+        let index = an_index();
+        IndexFile::write(&path, &IDENTITY, &index.title, &index.tables, GROWN).unwrap();
+        assert_eq!(IndexFile::counted(&path, &IDENTITY).unwrap(), 0);
+        let (mut title, samples) = IndexFile::open(&path, &IDENTITY).unwrap();
+        let packets = |number: u32| GroupPackets {
+            packets: number + 1,
+            bytes: 250,
+            ..GroupPackets::default()
+        };
+        title.tracks[0].packets = Packets {
+            payload: 1438,
+            groups: (0..40).map(packets).collect(),
+        };
+        samples.write_again(&path, &IDENTITY, &title).unwrap();
+        assert_eq!(IndexFile::counted(&path, &IDENTITY).unwrap(), 1438);
+        let (again, samples) = IndexFile::open(&path, &IDENTITY).unwrap();
+        assert_eq!((&again, samples.growth), (&title, GROWN));
+        let mut read = Vec::new();
+        samples.read(0, 0..1000, &mut read).unwrap();
+        assert!(read.into_iter().eq(index.tables[0].iter()));
     }
 
     #[test]

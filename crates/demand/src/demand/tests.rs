@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use reelway_media::{
-    Codec, Group, H264Config, OpusConfig, SECOND, Sample, SampleTable, Track as FilmTrack,
+    Codec, Group, GroupPackets, H264Config, OpusConfig, Packets, SECOND, Sample, SampleTable,
+    Track as FilmTrack,
 };
 
 use super::*;
@@ -274,4 +275,36 @@ fn all_of_a_file_is_read_whose_view_is_smaller() {
     let demand = Demand::of(&title, &vec![table], PayloadOptions::default(), READING).unwrap();
     assert_eq!(demand.disk().total(), 400_000);
     assert!(demand.coarse(4).disk().total() >= 400_000);
+}
+
+#[test]
+fn a_film_whose_packets_were_counted_needs_these_and_no_others() {
+    let frames: Vec<Frame> = (0..100).map(|n| (4000, 40, n % 10 == 0)).collect();
+    let (mut film, table) = track(1, Kind::Video, &frames, 0, 0);
+    // Pictures of many slices, each in a packet of its own.
+    film.packets = Packets {
+        payload: PayloadOptions::default().max_payload as u32,
+        groups: (0..10)
+            .map(|number| GroupPackets {
+                packets: 200 + number,
+                bytes: 39_000,
+                sync_packets: 20,
+                sync_bytes: 3900,
+            })
+            .collect(),
+    };
+    let packets = (0..10).map(|number| 200 + number).sum::<u64>();
+    let wire = |payload| {
+        let title = Title::new(vec![film.clone()]);
+        let demand = Demand::of(&title, &vec![table.clone()], payload, READING).unwrap();
+        let rough = Demand::rough(&title, payload, READING);
+        let total = |demand: &Demand| demand.wire(&[0], Carriage::UdpV4).total();
+        (total(&demand), total(&rough))
+    };
+    let headers = 12 + 8 + 20 + u64::from(ETHERNET);
+    let exact = 390_000 + packets * headers;
+    assert_eq!(wire(PayloadOptions::default()), (exact, exact));
+    // For other packets it says nothing: three packets a picture, and one more for each sync sample.
+    let smaller = PayloadOptions::for_mtu(1480);
+    assert_eq!(wire(smaller).0, 400_000 + 310 * headers);
 }
