@@ -10,7 +10,7 @@ use reelway_demand::{
     BIN, BINS, Carriage, Curve, Demand, Eager, Reading, Schedule, memory_held, sent_evenly, smooth,
 };
 use reelway_determinism::FixedMap;
-use reelway_media::{Nanos, Title};
+use reelway_media::{Nanos, SECOND, Title};
 use reelway_rtp::PayloadOptions;
 
 use crate::capacity::{Capacity, Resource, WHOLE_NETWORK};
@@ -33,6 +33,10 @@ const WIRES: usize = 16;
 /// Curves made of others that are kept.
 const SHAPED: usize = 256;
 
+/// So much longer a film that goes on is booked than it is indexed, at the highest rate seen. It is booked anew when there is
+/// more of it.
+pub const BEYOND: Nanos = 600 * SECOND;
+
 /// What a viewer takes of a film, and how.
 #[derive(Clone, Debug)]
 pub struct Wants {
@@ -44,6 +48,9 @@ pub struct Wants {
     pub carriage: Carriage,
     /// Whether the film lies on another server.
     pub is_remote: bool,
+    /// Whether more of the film may come than is indexed, as of a recording that is still being made, and the viewer plays
+    /// that, too.
+    pub goes_on: bool,
 }
 
 impl Wants {
@@ -129,6 +136,8 @@ pub struct Curves<F> {
     shaped: Shapes,
     /// The same of what is fetched ahead.
     fetched: Shapes,
+    /// The same of films that go on.
+    longer: Shapes,
     eager: Eager,
     sent_ahead: Nanos,
 }
@@ -146,6 +155,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
             wires: FixedMap::default(),
             shaped: FixedMap::default(),
             fetched: FixedMap::default(),
+            longer: FixedMap::default(),
             eager: config.eager,
             // A limited network makes up for what coincides by itself.
             sent_ahead: if config.capacity.limits_a_network() {
@@ -199,6 +209,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
             tracks => tracks,
         };
         let wire = self.wire(&wants.demand, tracks, wants.carriage);
+        let wire = self.longer(wire, wants.goes_on);
         let mut range = (wire.bin_at(from), wire.bin_at(to.saturating_add(BIN - 1)));
         let is_to_the_end = range.1 == wire.len();
         // What a viewer over HTTP may fetch ahead is booked so, whether they do or not.
@@ -242,7 +253,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         // Of the file itself nothing is sent ahead of what was read: the same bins will do.
         let source = wants.source();
         if self.capacity.limit(source).is_some() {
-            let read = wants.demand.disk();
+            let read = self.longer(wants.demand.disk(), wants.goes_on);
             let read = match is_fetched {
                 true => self.fetched(&read, range.0),
                 false => self.policy.booked(source, &read),
@@ -255,7 +266,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
                 Policy::Vodca => wants.demand.two_groups(),
                 _ => wants.demand.memory(),
             };
-            of.push((Resource::Memory, memory));
+            of.push((Resource::Memory, self.longer(memory, wants.goes_on)));
         }
         Needs {
             of,
@@ -297,6 +308,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
     fn forget(&mut self) {
         self.shaped.clear();
         self.fetched.clear();
+        self.longer.clear();
         self.drop_unused();
         self.wires.retain(|_, wires| {
             wires.drop_unused();
@@ -336,6 +348,16 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         };
         keep_shaped(&mut self.shaped, key, shaped.clone());
         shaped
+    }
+
+    /// What a film needs that `goes_on`: beyond its end, in each second the most of any second.
+    fn longer(&mut self, curve: Arc<Curve>, goes_on: bool) -> Arc<Curve> {
+        if !goes_on {
+            return curve;
+        }
+        let beyond = (BEYOND / BIN) as usize;
+        let shape = || Arc::new(curve.and_at_its_peak(beyond));
+        shaped_from(&mut self.longer, &curve, 0, shape)
     }
 
     /// What is sent at most to a viewer who fetches a film from this bin on.
@@ -392,8 +414,6 @@ pub fn fitting(demand: Demand) -> Arc<Demand> {
 
 #[cfg(test)]
 mod tests {
-    use reelway_media::SECOND;
-
     use super::*;
     use crate::films;
 
@@ -432,6 +452,50 @@ mod tests {
     }
 
     #[test]
+    fn a_film_that_goes_on_is_booked_beyond_its_end_at_the_highest_rate_seen() {
+        let mut curves = Curves::<u32>::new(&Config {
+            capacity: (Capacity::unlimited().with(Resource::Processor, 1 << 30, 1000)).with(
+                Resource::Disk,
+                1 << 30,
+                1000,
+            ),
+            ..Config::default()
+        });
+        let demand = films::demand(1000, &bytes(40));
+        let mut booked = |goes_on, from| {
+            let wants = Wants {
+                demand: demand.clone(),
+                tracks: Vec::new(),
+                carriage: Carriage::Http,
+                is_remote: false,
+                goes_on,
+            };
+            let needs = curves.needs(&wants, None, (from, Nanos::MAX));
+            assert_eq!(needs.range.1, needs.len, "to the end");
+            let of = needs.of.into_iter();
+            of.map(|(_, curve)| curve.bins()).collect::<Vec<_>>()
+        };
+        let wire = demand.wire(demand.usual_tracks(), Carriage::Http);
+        let most = [wire.peak(), demand.disk().peak()];
+        for from in [0, 11 * SECOND] {
+            let (short, long) = (booked(false, from), booked(true, from));
+            assert_eq!((short.len(), long.len()), (2, 2));
+            for ((short, long), most) in short.iter().zip(&long).zip(most) {
+                let sum = |bins: &[u32]| bins.iter().map(|bin| u64::from(*bin)).sum::<u64>();
+                let beyond = (BEYOND / BIN) as u64 * u64::from(most.div_ceil(BINS as u32));
+                assert_eq!(sum(long) - sum(short), beyond);
+                // Who fetches is at most a little ahead of that.
+                let end = long.len() - 60 * BINS..long.len() - 30 * BINS;
+                assert!(
+                    long[end]
+                        .iter()
+                        .all(|bin| *bin == most.div_ceil(BINS as u32))
+                );
+            }
+        }
+    }
+
+    #[test]
     fn what_is_sent_ahead_over_rtp_is_booked_as_it_is_sent() {
         let demand = films::demand(1000, &bytes(40));
         let needs = |ahead, carriage, from| {
@@ -445,6 +509,7 @@ mod tests {
                 tracks: Vec::new(),
                 carriage,
                 is_remote: false,
+                goes_on: false,
             };
             let needs = curves.needs(&wants, None, (from, Nanos::MAX));
             assert_eq!(needs.range.1, needs.len, "to the end");

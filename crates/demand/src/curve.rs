@@ -105,6 +105,14 @@ impl Curve {
         Curve::of_runs(vec![bin; self.len.min(1)], self.len.max(1), self.len)
     }
 
+    /// The same, and then so many quarter seconds more, of which each second has the most that any second of it has.
+    pub fn and_at_its_peak(&self, more: usize) -> Curve {
+        let bin = self.peak.div_ceil(BINS as u32);
+        let mut bins = self.bins();
+        bins.extend(std::iter::repeat_n(bin, more));
+        self.like(bins)
+    }
+
     /// How many quarter seconds it has.
     pub fn len(&self) -> usize {
         self.len

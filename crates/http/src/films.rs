@@ -261,6 +261,12 @@ impl Films {
         (entry.growing).is_some_and(|growing| growing.still(now, self.rest()))
     }
 
+    /// The same of a film that is played.
+    pub fn goes_on(&self, show: &Show) -> bool {
+        let entry = self.entry(&show.film.name);
+        entry.is_some_and(|entry| self.grows(&entry, reelway_clock::now()))
+    }
+
     /// Fails where only the beginning of the film's file is indexed: neither the file nor its index goes out in part.
     ///
     /// # Errors

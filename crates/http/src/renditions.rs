@@ -12,12 +12,18 @@ pub(crate) struct Wanted {
     pub show: Arc<Show>,
     /// The film that it is a rendition of: viewers of that film ask for it, too.
     pub best: Option<Arc<Show>>,
+    /// There may soon be more of that film, or of this one by itself, and its viewers play on.
+    pub goes_on: bool,
 }
 
 impl Wanted {
     /// By itself, whatever it is a rendition of.
     pub fn alone(show: Arc<Show>) -> Wanted {
-        Wanted { show, best: None }
+        Wanted {
+            show,
+            best: None,
+            goes_on: false,
+        }
     }
 }
 
@@ -37,7 +43,13 @@ impl Films {
             Some(best) => self.get(&best).await.ok(),
             None => None,
         };
-        Wanted { show, best }
+        let film = best.as_ref().unwrap_or(&show);
+        let goes_on = self.goes_on(film);
+        Wanted {
+            show,
+            best,
+            goes_on,
+        }
     }
 
     /// The other renditions of a film, the largest first.

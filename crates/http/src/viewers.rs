@@ -46,6 +46,8 @@ struct Newcomer<'a> {
     key: Option<Key>,
     delivery: Delivery,
     query: Option<String>,
+    /// There may soon be more of the film, and they play on.
+    goes_on: bool,
     caller: &'a Caller,
 }
 
@@ -75,6 +77,7 @@ impl Viewers {
             key: None,
             delivery,
             query: caller.query.clone(),
+            goes_on: wanted.goes_on,
             caller,
         };
         self.open(&wanted.show, newcomer)
@@ -101,6 +104,7 @@ impl Viewers {
                 key: Some(found.key),
                 delivery: found.delivery,
                 query: found.query,
+                goes_on: wanted.goes_on,
                 caller,
             };
             return self.open(film_of_set, newcomer);
@@ -149,6 +153,7 @@ impl Viewers {
             key,
             delivery,
             query,
+            goes_on,
             caller,
         } = newcomer;
         let inner = &self.0;
@@ -162,6 +167,7 @@ impl Viewers {
             demand,
             carriage: Carriage::Http,
             is_remote: show.film.identity.is_remote(),
+            goes_on,
         });
         let session = NewSession {
             protocol: match delivery {

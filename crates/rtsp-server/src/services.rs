@@ -221,6 +221,7 @@ fn new_session(newcomer: Newcomer<Original>) -> NewSession {
             tracks: Vec::new(),
             carriage: carried(carriage),
             is_remote: film.handle.film.identity.is_remote(),
+            goes_on: false,
         }),
     }
 }

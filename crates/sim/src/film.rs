@@ -251,6 +251,7 @@ impl Film {
             tracks: Vec::new(),
             carriage,
             is_remote: false,
+            goes_on: false,
         }
     }
 

@@ -51,12 +51,12 @@ impl Desk {
         }
     }
 
-    /// The viewer's film is a recording that has grown: this is what it needs now.
+    /// The viewer's film is a recording that has grown: this is what it needs now, and it goes on.
     pub fn grows(&mut self, id: BookingId, demand: Arc<Demand>) {
         if let Some(booked) = self.booked_mut(id)
             && let Some(wants) = &mut booked.wants
         {
-            wants.demand = demand;
+            (wants.demand, wants.goes_on) = (demand, true);
             booked.is_current = false;
         }
     }

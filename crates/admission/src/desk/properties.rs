@@ -122,6 +122,7 @@ impl Model {
                 false => Carriage::UdpV4,
             },
             is_remote: false,
+            goes_on: false,
         }
     }
 

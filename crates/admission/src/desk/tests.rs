@@ -60,6 +60,7 @@ impl Server {
             tracks: Vec::new(),
             carriage: Carriage::UdpV4,
             is_remote: false,
+            goes_on: false,
         };
         let needs = self.curves.needs(&wants, Some(1), range);
         (wants, needs)

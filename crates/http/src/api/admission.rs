@@ -131,8 +131,13 @@ impl Calendar {
     }
 }
 
-/// What a viewer from `peer` who asks for a film would be answered.
-fn newcomer(gate: &Gate, show: &Show, protocol: Protocol, peer: SocketAddr) -> Newcomer {
+/// What a viewer from `peer` who asks for a film would be answered; `goes_on`: there may soon be more of it.
+fn newcomer(
+    gate: &Gate,
+    (show, goes_on): (&Show, bool),
+    protocol: Protocol,
+    peer: SocketAddr,
+) -> Newcomer {
     let title = &show.film.name;
     let carriage = match protocol {
         Protocol::RtspUdp if peer.ip().to_canonical().is_ipv4() => Carriage::UdpV4,
@@ -153,6 +158,7 @@ fn newcomer(gate: &Gate, show: &Show, protocol: Protocol, peer: SocketAddr) -> N
             tracks: Vec::new(),
             carriage,
             is_remote: show.film.identity.is_remote(),
+            goes_on: goes_on && matches!(protocol, Protocol::Hls | Protocol::Dash),
         }),
     };
     let judged = gate.what_if(&viewer, 0);
@@ -206,7 +212,10 @@ pub(crate) async fn admission(
     let calendar = move || {
         let gate = status.sessions.gate();
         Ok(Calendar {
-            newcomer: show.map(|show| newcomer(gate, &show, protocol, peer)),
+            newcomer: show.map(|show| {
+                let film = (&*show, films.goes_on(&show));
+                newcomer(gate, film, protocol, peer)
+            }),
             ..Calendar::of(&status, ahead)
         })
     };
