@@ -88,6 +88,7 @@ export interface Chapter {
 
 export interface FilmDetail extends Film {
   container: string;
+  recorded_at: string | null; // RFC 3339 in UTC
   notes: string[];
   tracks: Track[];
   chapters: Chapter[]; // in their order

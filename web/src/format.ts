@@ -10,6 +10,9 @@ export function clock(seconds: number): string {
   return hours > 0 ? `${hours}:${pad(minutes)}:${pad(whole % 60)}` : `${minutes}:${pad(whole % 60)}`;
 }
 
+/** A moment in UTC (RFC 3339) to the minute: `2026-11-21 08:42 UTC`. */
+export const moment = (utc: string) => `${utc.slice(0, 10)} ${utc.slice(11, 16)} UTC`;
+
 /** Seconds in words, for those who listen: `1 hour 2 minutes 3 seconds`. */
 export function spoken(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds));

@@ -24,7 +24,7 @@ use crate::places::{MOST_MOVES, Move, Place, STEP, View};
 use crate::samples::{RECORD_BYTES, Sample, SampleTable};
 use crate::text::TextTrack;
 use crate::texts::MOST_TEXTS;
-use crate::time::{MAX_SECONDS, ticks_to_nanos};
+use crate::time::{MAX_SECONDS, Nanos, ticks_to_nanos};
 use crate::title::{Container, Group, Title, Track};
 use crate::track_head::TrackHead;
 
@@ -53,6 +53,7 @@ struct Head {
     container: Container,
     view: Option<View>,
     name: Option<String>,
+    recorded_at: Option<Nanos>,
     chapters: Vec<Chapter>,
     texts: Vec<TextTrack>,
     notes: Vec<String>,
@@ -152,6 +153,7 @@ pub fn head(title: &Title, len: u64) -> Vec<u8> {
         container: title.container,
         view: title.view,
         name: title.name.clone(),
+        recorded_at: title.recorded_at,
         chapters: title.chapters.clone(),
         texts: title.texts.iter().map(here).collect(),
         notes: title.notes.clone(),
@@ -360,6 +362,7 @@ impl Incoming {
             name: head.name,
             tracks,
             duration,
+            recorded_at: head.recorded_at.filter(|at| *at > 0),
             chapters: head.chapters,
             texts: head.texts,
             notes: head.notes,
@@ -473,6 +476,7 @@ mod tests {
     use crate::groups::group;
     use crate::places::Places;
     use crate::text::{Document, TextForm};
+    use crate::time::SECOND;
     use crate::title::Kind;
 
     /// A minute of sound in frames of 1,024 samples.
@@ -525,6 +529,7 @@ mod tests {
             view: None,
             name: Some("Sound".into()),
             duration: ticks_to_nanos(end, 48_000),
+            recorded_at: Some(1_700_000_000 * SECOND),
             tracks: vec![track],
             chapters: vec![Chapter::new(0, "Beginning"), Chapter::new(1_000_000, "")],
             texts: vec![TextTrack {

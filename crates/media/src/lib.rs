@@ -36,6 +36,7 @@ mod title;
 mod track_head;
 mod vorbis;
 mod vp;
+mod wall_clock;
 
 pub use chapters::Chapter;
 pub use codec::{

@@ -22,6 +22,8 @@ pub struct Title {
     pub tracks: Vec<Track>,
     /// Presentation length: the end of the longest track.
     pub duration: Nanos,
+    /// When its beginning was recorded, as the container tells: ns since 1970.
+    pub recorded_at: Option<Nanos>,
     /// Its chapters, in their order.
     pub chapters: Vec<Chapter>,
     /// Subtitles inside the file, in file order.
@@ -45,6 +47,7 @@ impl Title {
             view: None,
             name: None,
             duration: ends.max().unwrap_or(0).max(0),
+            recorded_at: None,
             tracks,
             chapters: Vec::new(),
             texts: Vec::new(),

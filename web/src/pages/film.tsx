@@ -5,7 +5,7 @@ import { Address } from "../components/address";
 import { Kept } from "../components/kept";
 import { Notice } from "../components/notice";
 import { feed } from "../feed";
-import { channels, clock, frameRate, language, rate, size, titleParts } from "../format";
+import { channels, clock, frameRate, language, moment, rate, size, titleParts } from "../format";
 import { judge, thisBrowser } from "../playable";
 import { Player } from "../player/player";
 import { help } from "../player/shortcuts";
@@ -117,6 +117,7 @@ function facts(film: api.FilmDetail): string {
     video?.frame_rate && `${frameRate(video.frame_rate)} fps`,
     film.bitrate !== null && rate(film.bitrate),
     size(film.size),
+    film.recorded_at && `recorded ${moment(film.recorded_at)}`,
   ]
     .filter(Boolean)
     .join(" · ");

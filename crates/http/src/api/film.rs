@@ -8,7 +8,8 @@ use reelway_catalogue::{
     Catalogue, CatalogueError, Entry, Film, State as FilmState, SubtitleSource, SubtitleTrack,
     Summary,
 };
-use reelway_media::{Chapter, Container, SECOND};
+use reelway_clock::Real;
+use reelway_media::{Chapter, Container, Nanos, SECOND};
 use reelway_store::Store;
 use reelway_sys::extents::Layout;
 use serde::Serialize;
@@ -28,6 +29,8 @@ struct FullFilm {
     #[serde(flatten)]
     film: FilmJson,
     container: Option<&'static str>,
+    /// RFC 3339 in UTC.
+    recorded_at: Option<String>,
     notes: Vec<String>,
     tracks: Vec<TrackJson>,
     chapters: Vec<ChapterJson>,
@@ -201,11 +204,13 @@ impl FullFilm {
         mut urls: Urls,
     ) -> Result<FullFilm, Failed> {
         let (mut container, mut notes, mut tracks) = (None, Vec::new(), Vec::new());
+        let mut recorded_at = None;
         let (mut layout, mut chapters, mut subtitles) = (None, Vec::new(), Vec::new());
         let path = route::encode(&entry.name);
         if matches!(entry.state, FilmState::Ready(_)) {
             let film = catalogue.film(&entry.name)?;
             (container, notes, tracks) = describe(&film)?;
+            recorded_at = film.title.recorded_at.map(date);
             chapters = film.title.chapters.iter().map(ChapterJson::of).collect();
             layout = LayoutJson::of(&film, block);
             let multiplex = film.title.multiplex.as_ref();
@@ -216,6 +221,7 @@ impl FullFilm {
         Ok(FullFilm {
             film,
             container,
+            recorded_at,
             notes,
             tracks,
             chapters,
@@ -225,6 +231,11 @@ impl FullFilm {
             urls,
         })
     }
+}
+
+/// Nanoseconds since 1970 as a date.
+fn date(nanos: Nanos) -> String {
+    Real::from_nanos(nanos.max(0) as u64).to_string()
 }
 
 type Described = (Option<&'static str>, Vec<String>, Vec<TrackJson>);

@@ -170,6 +170,7 @@ impl Film {
         let mut movie = Movie {
             timescale: 1000,
             name: self.info.name.take(),
+            date: self.info.date,
             ..Movie::default()
         };
         movie.chapters.set(std::mem::take(&mut self.chapters));

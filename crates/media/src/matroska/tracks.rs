@@ -1,7 +1,8 @@
 //! `Info` and `Tracks`: what a Matroska file says of itself and of its tracks (RFC 9559 section 5.1).
 
 use super::ebml::{Element, children};
-use crate::time::SECOND;
+use crate::time::{Nanos, SECOND};
+use crate::wall_clock::since_2001;
 
 /// Tracks beyond this are no film's.
 pub const MAX_TRACKS: usize = 1024;
@@ -15,6 +16,8 @@ pub struct Info {
     pub scale: u64,
     /// The film's name.
     pub name: Option<String>,
+    /// The date of its time 0, ns since 1970.
+    pub date: Option<Nanos>,
 }
 
 impl Default for Info {
@@ -22,6 +25,7 @@ impl Default for Info {
         Info {
             scale: 1_000_000,
             name: None,
+            date: None,
         }
     }
 }
@@ -37,6 +41,8 @@ impl Info {
                     info.scale = child.unsigned();
                 }
                 0x7ba9 => info.name = child.text(),
+                // Signed.
+                0x4461 if child.body.len() == 8 => info.date = since_2001(child.unsigned() as i64),
                 _ => {}
             }
         }

@@ -12,7 +12,8 @@ use super::units::{self, Unit};
 use crate::chapters::MAX_CHAPTERS;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::text::TextTrack;
-use crate::{Kind, ticks_to_nanos};
+use crate::wall_clock::since_1904;
+use crate::{Kind, Nanos, ticks_to_nanos};
 
 /// What `moov` says of a film.
 #[derive(Debug, Default)]
@@ -21,6 +22,8 @@ pub struct Movie {
     pub timescale: u32,
     /// `©nam`.
     pub name: Option<String>,
+    /// When it was made, ns since 1970: the date of its time 0.
+    pub date: Option<Nanos>,
     /// Tracks that may be played, once they have samples.
     pub tracks: Vec<Draft>,
     /// Its chapters.
@@ -74,8 +77,10 @@ const MAX_NOTES: usize = 64;
 impl Movie {
     /// Reads a `moov` box.
     pub fn parse(moov: &Boxed, limits: &mut Limits) -> Result<Movie, IndexError> {
+        let (timescale, date) = movie_header(moov)?;
         let mut movie = Movie {
-            timescale: movie_timescale(moov)?,
+            timescale,
+            date,
             chapters: Chapters::listed(moov),
             ..Movie::default()
         };
@@ -334,12 +339,18 @@ impl Draft {
     }
 }
 
-fn movie_timescale(moov: &Boxed) -> Result<u32, IndexError> {
+/// The movie's timescale, and its date.
+fn movie_header(moov: &Boxed) -> Result<(u32, Option<Nanos>), IndexError> {
     let mvhd = moov.need(b"mvhd")?;
     let (version, _, mut fields) = mvhd.full()?;
-    fields.take(if version == 1 { 16 } else { 8 })?;
+    let created = match version {
+        1 => fields.u64()?,
+        _ => fields.u32()?.into(),
+    };
+    // When it was changed last.
+    fields.take(if version == 1 { 8 } else { 4 })?;
     // Only edit lists count in it; players take 0 for 1.
-    Ok(fields.u32()?.max(1))
+    Ok((fields.u32()?.max(1), since_1904(created)))
 }
 
 /// Tracks that others name as their chapters (QuickTime's track reference `chap`).

@@ -96,6 +96,7 @@ pub fn lay_out(mut movie: Movie, container: Container) -> Result<Index, IndexErr
         name: movie.name,
         tracks,
         duration,
+        recorded_at: (movie.date).and_then(|date| date.checked_add(start)),
         chapters: arranged(movie.chapters.take(), start, duration),
         texts,
         notes: movie.notes,

@@ -25,6 +25,11 @@ pub struct Clock {
 }
 
 impl Clock {
+    /// Where the line ends now; `None`: no stamp has come.
+    pub fn now(&self) -> Option<i64> {
+        self.latest
+    }
+
     /// The ticks of a stamp, on the line; the stream's own last sample is at `own`.
     pub fn place(&mut self, stamp: u64, own: Option<i64>) -> i64 {
         let stamp = stamp as i64;

@@ -1,12 +1,14 @@
 //! Streams become tracks.
 
 use super::carrier::Carrier;
+use super::clock::RATE;
 use super::elementary::Elementary;
 use super::streams::Streams;
 use crate::index::Index;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::mp4::{Draft, Gathered, Movie, entry_of, lay_out};
 use crate::places::{Place, View};
+use crate::ticks_to_nanos;
 use crate::title::Kind;
 
 /// No turn, and no other size (ISO/IEC 14496-12 8.3.2).
@@ -22,6 +24,7 @@ pub fn index(mut streams: Streams, carrier: Carrier, len: u64) -> Result<Index, 
         movie.note(note);
     }
     let multiplex = streams.multiplex.take();
+    let date = streams.date;
     let mut places = Vec::new();
     for mut stream in streams.all {
         let pid = stream.stated.pid;
@@ -71,6 +74,12 @@ pub fn index(mut streams: Streams, carrier: Carrier, len: u64) -> Result<Index, 
         track.moves = moves;
         debug_assert!(places.iter().all(|place: &Place| place.file <= len));
     }
+    index.title.recorded_at = date.and_then(|(date, at)| {
+        // All streams are laid on the same line.
+        let track = index.title.tracks.first()?;
+        let since = at.map_or(0, |at| ticks_to_nanos(at + track.shift, RATE));
+        date.checked_sub(since)
+    });
     if let Some(multiplex) = multiplex
         && let Err(why) = multiplex.finish(&mut index)
     {

@@ -9,13 +9,14 @@
 //! [`carrier`] says what the streams lie in, and [`reader`] goes through the file once: [`ts`] and [`ps`] take packets apart,
 //! [`psi`] says which streams there are, [`pes`] what time it is; [`elementary`] puts a stream together again, and
 //! [`finder`] finds its samples: [`pictures`] (with [`parameters`] and [`sequence`]), [`coded`], [`visual`] and [`sounds`] (with
-//! [`latm`], [`lpcm`] and [`opus`]). [`clock`] lays their times on one line, [`bare`] tells them where nothing states them, and [`film`] makes tracks of it. Beside that, [`multiplex`] makes one
+//! [`latm`], [`lpcm`] and [`opus`]). [`clock`] lays their times on one line, [`date`] tells when that was, [`bare`] tells them where nothing states them, and [`film`] makes tracks of it. Beside that, [`multiplex`] makes one
 //! track of all packets of a transport stream as they are.
 
 mod bare;
 mod carrier;
 mod clock;
 mod coded;
+mod date;
 mod elementary;
 mod film;
 mod finder;

@@ -338,6 +338,7 @@ impl Title {
             name: self.name.clone(),
             tracks: vec![track.clone()],
             duration: ticks_to_nanos(length, track.timescale),
+            recorded_at: self.recorded_at,
             chapters: self.chapters.clone(),
             texts: Vec::new(),
             notes: self.notes.clone(),

@@ -1,12 +1,14 @@
 //! The streams of the programme that is played.
 
 use super::clock::Clock;
+use super::date;
 use super::elementary::{Elementary, LONGEST};
 use super::multiplex::Multiplex;
 use super::pes::Carried;
 use super::ps;
 use super::psi::{Coding, Programme, Programmes, Stated};
 use super::ts::{PACKET, Packet};
+use crate::Nanos;
 use crate::index::IndexOptions;
 use crate::index_error::{IndexError, IndexErrorKind};
 
@@ -29,6 +31,8 @@ pub struct Streams {
     /// By PID: the number in `all`.
     by_pid: Vec<u8>,
     clock: Clock,
+    /// The first date that is stated, and where on the streams' line of time that was.
+    pub date: Option<(Nanos, Option<i64>)>,
     /// Bytes of the view so far.
     pub view: u64,
     /// What was passed over or put right.
@@ -177,6 +181,7 @@ impl Streams {
             all,
             by_pid,
             clock: Clock::default(),
+            date: None,
             view: 0,
             notes,
             passed,
@@ -197,6 +202,9 @@ impl Streams {
     fn take_payload(&mut self, at: u64, packet: &Packet, programmes: &mut Programmes) {
         let number = self.by_pid[usize::from(packet.pid)];
         let Some(stream) = self.all.get_mut(usize::from(number)) else {
+            if self.date.is_none() {
+                self.date = date::stated(packet).map(|date| (date, self.clock.now()));
+            }
             let map = programmes.take(packet);
             if let Some(map) = map.filter(|map| programmes.number(*map) == Some(self.programme)) {
                 self.map = map;

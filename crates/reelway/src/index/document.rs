@@ -6,7 +6,9 @@ use reelway_catalogue::{Protocols, SubtitleTrack, Summary};
 use reelway_media::{Index, Kind, ticks_to_nanos};
 use serde_json::{Value, json};
 
-use super::figures::{BLOCK, Gops, Rates, RtpPackets, Spread, bitrate, layout, overhead, seconds};
+use super::figures::{
+    BLOCK, Gops, Rates, RtpPackets, Spread, bitrate, date, layout, overhead, seconds,
+};
 
 fn spread(spread: Spread) -> Value {
     json!({"min": spread.min, "mean": spread.mean, "max": spread.max})
@@ -98,6 +100,7 @@ pub fn document(path: &Path, size: u64, index: &Index, with_samples: bool) -> Va
         "container": format!("{:?}", title.container),
         "title": title.name,
         "duration": seconds(title.duration),
+        "recorded_at": title.recorded_at.map(date),
         "bitrate": Summary::of(title).bitrate(),
         "overhead": overhead(size, title),
         "rates": {"seconds": rates.step, "bits": rates.columns, "peak": rates.peak},

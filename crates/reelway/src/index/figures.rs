@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use reelway_clock::Real;
 use reelway_media::{Nanos, SampleTable, Title, Track, ticks_to_nanos};
 use reelway_sys::extents::Layout;
 
@@ -23,6 +24,11 @@ pub fn layout(path: &Path) -> Option<Layout> {
 /// Seconds of so many nanoseconds.
 pub fn seconds(nanos: Nanos) -> f64 {
     nanos as f64 / 1e9
+}
+
+/// Nanoseconds since 1970 as a date (RFC 3339, UTC).
+pub fn date(nanos: Nanos) -> String {
+    Real::from_nanos(nanos.max(0) as u64).to_string()
 }
 
 /// Mean bits a second of a track.

@@ -5,7 +5,9 @@ use std::path::Path;
 use reelway_catalogue::{SubtitleTrack, Summary};
 use reelway_media::{Index, Kind, Nanos, SampleTable, Track};
 
-use super::figures::{BLOCK, Gops, Rates, RtpPackets, Spread, bitrate, layout, overhead, seconds};
+use super::figures::{
+    BLOCK, Gops, Rates, RtpPackets, Spread, bitrate, date, layout, overhead, seconds,
+};
 
 /// Prints what people want to know.
 pub fn print(path: &Path, size: u64, index: &Index) {
@@ -29,6 +31,9 @@ pub fn print(path: &Path, size: u64, index: &Index) {
             reelway_media::Container::ElementaryStream => "elementary stream",
         }
     );
+    if let Some(recorded_at) = title.recorded_at {
+        println!("  recorded  {}", date(recorded_at));
+    }
     if let Some(layout) = layout(path) {
         println!(
             "  on disk   {} {}; {} of {} blocks of {} KiB lie in several{}",
