@@ -134,9 +134,14 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
+    /// Whether it is still being made.
+    pub fn goes_on(&self, now: Monotonic) -> bool {
+        self.growing.still(now, self.rest)
+    }
+
     /// The recording, if it is still being made.
     pub fn at(&self, now: Monotonic, real: Real) -> Option<Recording> {
-        self.growing.still(now, self.rest).then_some(Recording {
+        self.goes_on(now).then_some(Recording {
             began: self.first.began,
             now: real,
         })
@@ -259,12 +264,6 @@ impl Films {
     /// Whether there may soon be more of a film than there is: it is a recording that is being made, or is not wholly indexed.
     pub fn grows(&self, entry: &Entry, now: Monotonic) -> bool {
         (entry.growing).is_some_and(|growing| growing.still(now, self.rest()))
-    }
-
-    /// The same of a film that is played.
-    pub fn goes_on(&self, show: &Show) -> bool {
-        let entry = self.entry(&show.film.name);
-        entry.is_some_and(|entry| self.grows(&entry, reelway_clock::now()))
     }
 
     /// Fails where only the beginning of the film's file is indexed: neither the file nor its index goes out in part.

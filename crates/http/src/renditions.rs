@@ -5,15 +5,15 @@ use std::sync::Arc;
 use reelway_catalogue::Entry;
 use reelway_package::check_alignment;
 
-use crate::films::{Films, Show};
+use crate::films::{Films, Recorded, Show};
 
 /// A film of which something is asked for.
 pub(crate) struct Wanted {
     pub show: Arc<Show>,
     /// The film that it is a rendition of: viewers of that film ask for it, too.
     pub best: Option<Arc<Show>>,
-    /// There may soon be more of that film, or of this one by itself, and its viewers play on.
-    pub goes_on: bool,
+    /// How that film grows, or this one where it is watched by itself.
+    pub recorded: Option<Recorded>,
 }
 
 impl Wanted {
@@ -22,7 +22,7 @@ impl Wanted {
         Wanted {
             show,
             best: None,
-            goes_on: false,
+            recorded: None,
         }
     }
 }
@@ -43,12 +43,11 @@ impl Films {
             Some(best) => self.get(&best).await.ok(),
             None => None,
         };
-        let film = best.as_ref().unwrap_or(&show);
-        let goes_on = self.goes_on(film);
+        let recorded = self.recorded(best.as_ref().unwrap_or(&show));
         Wanted {
             show,
             best,
-            goes_on,
+            recorded,
         }
     }
 

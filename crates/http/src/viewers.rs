@@ -10,7 +10,7 @@ use reelway_store::Store;
 use reelway_supervise as supervise;
 use reelway_viewing::{Caller, Delivery, End, Entry, Film, Key, Mismatch, Pace, Piece};
 
-use crate::films::Show;
+use crate::films::{Recorded, Show};
 use crate::renditions::Wanted;
 use crate::viewer::{Sending, Viewer};
 
@@ -46,8 +46,8 @@ struct Newcomer<'a> {
     key: Option<Key>,
     delivery: Delivery,
     query: Option<String>,
-    /// There may soon be more of the film, and they play on.
-    goes_on: bool,
+    /// How the film grows: they play on when there is more of it.
+    recorded: Option<Recorded>,
     caller: &'a Caller,
 }
 
@@ -77,7 +77,7 @@ impl Viewers {
             key: None,
             delivery,
             query: caller.query.clone(),
-            goes_on: wanted.goes_on,
+            recorded: wanted.recorded,
             caller,
         };
         self.open(&wanted.show, newcomer)
@@ -104,7 +104,7 @@ impl Viewers {
                 key: Some(found.key),
                 delivery: found.delivery,
                 query: found.query,
-                goes_on: wanted.goes_on,
+                recorded: wanted.recorded,
                 caller,
             };
             return self.open(film_of_set, newcomer);
@@ -153,7 +153,7 @@ impl Viewers {
             key,
             delivery,
             query,
-            goes_on,
+            recorded,
             caller,
         } = newcomer;
         let inner = &self.0;
@@ -167,7 +167,7 @@ impl Viewers {
             demand,
             carriage: Carriage::Http,
             is_remote: show.film.identity.is_remote(),
-            goes_on,
+            goes_on: recorded.is_some_and(|recorded| recorded.goes_on(reelway_clock::now())),
         });
         let session = NewSession {
             protocol: match delivery {

@@ -210,10 +210,15 @@ pub(crate) async fn admission(
         None => None,
     };
     let calendar = move || {
-        let gate = status.sessions.gate();
+        let (gate, now) = (status.sessions.gate(), status.now());
         Ok(Calendar {
             newcomer: show.map(|show| {
-                let film = (&*show, films.goes_on(&show));
+                let film = (
+                    &*show,
+                    films
+                        .recorded(&show)
+                        .is_some_and(|recorded| recorded.goes_on(now)),
+                );
                 newcomer(gate, film, protocol, peer)
             }),
             ..Calendar::of(&status, ahead)
