@@ -3,23 +3,23 @@
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use reelway_catalogue::MOST_SUBTITLE_BYTES;
 use reelway_clock::Monotonic;
 use reelway_media::Index;
 use reelway_supervise as supervise;
-use reelway_sys::FileIdentity;
 use tracing::{debug, info, warn};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::config::SourceConfig;
 use crate::endpoint::{Endpoint, Probed};
 use crate::fault::Fault;
+use crate::film::{Film, Pin};
 use crate::indexes;
 use crate::retry::{Attempts, Health};
-use crate::siblings::{AtSiblings, Group, Siblings};
+use crate::siblings::{Group, Siblings};
 use crate::stats::OriginStats;
 use crate::turns::Turns;
 use crate::version::Version;
@@ -44,80 +44,19 @@ pub(crate) struct Source {
     counters: Counters,
 }
 
+/// An index that another server has made.
+pub(crate) struct Made {
+    pub index: Index,
+    /// Of which endpoint's version it is: of a recording that has grown, a longer one. `None`: of the film's.
+    pub of: Option<(usize, Version)>,
+}
+
 /// What a source has done.
 #[derive(Debug, Default)]
 struct Counters {
     requests: AtomicU64,
     bytes: AtomicU64,
     faults: AtomicU64,
-}
-
-/// A film of a source, in one version.
-#[derive(Debug)]
-pub(crate) struct Film {
-    /// Path below the endpoints, decoded.
-    pub path: String,
-    /// The name by which the store opens it and messages show it: the address at the first endpoint.
-    pub address: PathBuf,
-    pub identity: FileIdentity,
-    /// Whether its identity tells its bytes from those of other versions after a restart too.
-    pub lasting: bool,
-    /// Which version of each endpoint it is.
-    pins: Mutex<Vec<Pin>>,
-    /// Digest of its spots, where there are several endpoints.
-    spots: OnceLock<u128>,
-    /// What of it is at siblings.
-    at_siblings: AtSiblings,
-}
-
-/// What is known of an endpoint's version of a film.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Pin {
-    /// It was not looked at.
-    Unknown,
-    /// It is the film in this version.
-    Is(Version),
-    /// It is another film.
-    Other,
-}
-
-impl Film {
-    /// The film in the version that was found at an endpoint.
-    pub fn new(
-        path: String,
-        address: PathBuf,
-        endpoints: usize,
-        endpoint: usize,
-        version: Version,
-    ) -> Film {
-        let identity = version.identity(&address.to_string_lossy());
-        let lasting = version.is_lasting();
-        let mut pins = vec![Pin::Unknown; endpoints];
-        pins[endpoint] = Pin::Is(version);
-        Film {
-            path,
-            address,
-            identity,
-            lasting,
-            at_siblings: AtSiblings::new(&identity, lasting),
-            pins: Mutex::new(pins),
-            spots: OnceLock::new(),
-        }
-    }
-
-    fn pins(&self) -> MutexGuard<'_, Vec<Pin>> {
-        // Each is set in one step.
-        supervise::whole(self.pins.lock())
-    }
-
-    /// What is known of an endpoint.
-    pub fn pin(&self, endpoint: usize) -> Pin {
-        self.pins()[endpoint].clone()
-    }
-
-    fn set_pin(&self, endpoint: usize, pin: Pin) {
-        self.pins()[endpoint] = pin;
-    }
 }
 
 impl Source {
@@ -277,9 +216,9 @@ impl Source {
     /// Which version of a film an endpoint has, where it does not come from this server.
     pub async fn probe(&self, endpoint: usize, path: &str) -> Result<Probed, Fault> {
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
-        let Probed { version, via } = self.endpoints[endpoint].probe(path).await?;
-        let via = via::allowed(via, &self.config.own_id)?;
-        Ok(Probed { version, via })
+        let probed = self.endpoints[endpoint].probe(path).await?;
+        let via = via::allowed(probed.via, &self.config.own_id)?;
+        Ok(Probed { via, ..probed })
     }
 
     async fn part(
@@ -381,29 +320,45 @@ impl Source {
     }
 
     /// The film's index, as a sibling or its origin has made it; `None`: the film's tables are to be read.
-    pub async fn index(&self, film: &Film, origin_is_reelway: bool) -> Option<Index> {
+    ///
+    /// # Errors
+    /// In words: of a recording, why it cannot be had now. It is not read through for that.
+    pub async fn index(
+        &self,
+        film: &Film,
+        origin_is_reelway: bool,
+    ) -> Result<Option<Made>, String> {
         if let Some(siblings) = &self.siblings
             && let Some(index) = siblings.index(&film.at_siblings).await
         {
-            return Some(index);
+            return Ok(Some(Made { index, of: None }));
         }
         let mut endpoints = self.endpoints.iter().enumerate();
-        let (web, version) = endpoints
+        let asked = endpoints
             .find_map(|(number, endpoint)| match (endpoint, film.pin(number)) {
-                (Endpoint::Web(web), Pin::Is(version)) => Some((web, version)),
+                (Endpoint::Web(web), Pin::Is(version)) => Some((number, web, version)),
                 _ => None,
             })
-            .filter(|_| origin_is_reelway)?;
+            .filter(|_| origin_is_reelway);
+        let Some((number, web, version)) = asked else {
+            return Ok(None);
+        };
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
         let came = |bytes| {
             self.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
         };
-        let index = indexes::fetch(web, &film.path, &version, came).await;
-        index.unwrap_or_else(|why| {
-            let (shown, path) = (web.address().shown(), &film.path);
-            warn!("{shown}: {path}: {why}; the film itself is read instead of its index");
-            None
-        })
+        match indexes::fetch(web, &film.path, &version, came).await {
+            Ok(made) => Ok(made.map(|(version, index)| Made {
+                index,
+                of: Some((number, version)),
+            })),
+            Err(why) if film.is_recording() => Err(why),
+            Err(why) => {
+                let (shown, path) = (web.address().shown(), &film.path);
+                warn!("{shown}: {path}: {why}; the film itself is read instead of its index");
+                Ok(None)
+            }
+        }
     }
 
     /// The text of this version of the film's subtitles of this number, from the first endpoint that has it.
