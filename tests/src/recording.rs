@@ -49,7 +49,7 @@ impl Recording {
 
     /// Writes so many bytes more, or all that are left.
     pub fn grow(&mut self, bytes: usize) {
-        let end = self.whole.len().min(self.there + bytes);
+        let end = self.whole.len().min(self.there.saturating_add(bytes));
         append(&self.path, &self.whole[self.there..end]);
         self.there = end;
     }
