@@ -169,7 +169,10 @@ impl Keeper {
                         change.replaced.push(name.clone());
                     }
                     let known = self.known(&name, &found);
-                    if known.as_ref().is_none_or(|known| known.identity != found.identity) {
+                    if known
+                        .as_ref()
+                        .is_none_or(|known| known.identity != found.identity)
+                    {
                         to_index.push((name.clone(), found.clone()));
                     }
                     match known {

@@ -26,12 +26,7 @@ pub(crate) fn new_entry(name: &str, found: &Found, state: State) -> Entry {
 }
 
 /// The entry of a film that is the same file; whether lists show something else.
-pub(crate) fn same(
-    old: Arc<Entry>,
-    found: &Found,
-    set: Set,
-    now: Monotonic,
-) -> (Arc<Entry>, bool) {
+pub(crate) fn same(old: Arc<Entry>, found: &Found, set: Set, now: Monotonic) -> (Arc<Entry>, bool) {
     let shows_else = old.subtitles != found.subtitles || old.set != set;
     // Whether a recording on another server grows, that one says.
     let (first, growing) = match (&old.state, found.said) {
@@ -45,9 +40,8 @@ pub(crate) fn same(
         ),
         _ => (old.first, old.growing),
     };
-    let is_same = !shows_else
-        && old.via == found.via
-        && (first, growing) == (old.first, old.growing);
+    let is_same =
+        !shows_else && old.via == found.via && (first, growing) == (old.first, old.growing);
     let entry = match is_same {
         true => old,
         false => Arc::new(Entry {

@@ -159,14 +159,7 @@ fn hash(identity: &FileIdentity, target: u64) -> String {
         size,
         mtime_ns,
     } = *identity;
-    let words = [
-        FORMAT,
-        device,
-        inode,
-        size,
-        mtime_ns as u64,
-        target,
-    ];
+    let words = [FORMAT, device, inode, size, mtime_ns as u64, target];
     let hash = words
         .iter()
         .flat_map(|word| word.to_le_bytes())

@@ -38,7 +38,8 @@ pub(crate) async fn fetch(
     let taken = tokio::time::timeout(TIME, web.index(&path, version, take)).await;
     match taken.unwrap_or(Err(Fault::Stalled(TIME))) {
         Ok(true) => {
-            let (version, incoming) = begun.ok_or("the index that the other server sent is empty")?;
+            let (version, incoming) =
+                begun.ok_or("the index that the other server sent is empty")?;
             let index = incoming.finish().map_err(|error| error.to_string())?;
             Ok(Some((version, index)))
         }

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::{StreamExt, stream};
 use reelway_catalogue::{Found, is_film};
-use reelway_supervise::lock;
 use reelway_sys::FileIdentity;
 use tracing::warn;
 
@@ -15,11 +14,11 @@ use crate::beside::{self, Beside};
 use crate::config::Wanted;
 use crate::endpoint::{Endpoint, Probed};
 use crate::fault::{Fault, Meaning};
-use crate::film::{Film, Pin};
 use crate::listing::Listed;
 use crate::lists::{self, Page};
 use crate::origin::{Inner, Known};
 use crate::recording::Told;
+use crate::source::{Film, Pin};
 
 use crate::version::Version;
 use crate::via;
@@ -62,7 +61,7 @@ impl Inner {
         }
         let looked = self.look_at_all().await;
         let found = looked.as_deref().unwrap_or_default();
-        lock(&self.rounds).has_listed(reelway_clock::now(), found);
+        self.at_rounds(|rounds, now| rounds.has_listed(now, found));
         looked
     }
 

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use reelway_catalogue::{Found, IndexingError, Shelf, Soon, SubtitleFile, SubtitlePlace};
+use reelway_clock::Monotonic;
 use reelway_media::{Index, IndexOptions, ReadIndexError, index_with};
 use reelway_store::{BlockSource, Fill, Lane, Opener, ReadError, Store};
 use reelway_supervise::lock;
@@ -20,13 +21,13 @@ use tracing::warn;
 use crate::beside::Beside;
 use crate::config::SourceConfig;
 use crate::fault::Fault;
-use crate::film::Film;
-use crate::follow::Rounds;
 use crate::listing::{Listed, ListingFile};
 use crate::lists::known_version;
+use crate::made::Made;
 use crate::recording::Told;
+use crate::rounds::Rounds;
 use crate::siblings::Group;
-use crate::source::{Made, Source};
+use crate::source::{Film, Source};
 use crate::stats::OriginStats;
 use crate::texts::{Key, Texts};
 
@@ -46,7 +47,7 @@ pub(crate) struct Inner {
     pub source: Source,
     pub films: Mutex<HashMap<PathBuf, Known>>,
     /// When it is looked which there are, and how far recordings have grown.
-    pub rounds: Mutex<Rounds>,
+    rounds: Mutex<Rounds>,
     /// Texts of the subtitles beside them.
     texts: Mutex<Texts>,
     /// What was listed last.
@@ -384,9 +385,15 @@ impl Inner {
         self.films().get(path).map(|known| known.film.clone())
     }
 
+    /// Does something with when it is looked which films there are.
+    pub fn at_rounds<T>(&self, act: impl FnOnce(&mut Rounds, Monotonic) -> T) -> T {
+        let now = reelway_clock::now();
+        act(&mut lock(&self.rounds), now)
+    }
+
     /// Has it looked again which films there are.
     fn look_again(&self) {
-        lock(&self.rounds).is_due();
+        self.at_rounds(|rounds, _| rounds.is_due());
         if let Some(listener) = &*lock(&self.on_changed) {
             listener();
         }

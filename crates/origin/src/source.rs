@@ -3,23 +3,21 @@
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use reelway_catalogue::MOST_SUBTITLE_BYTES;
 use reelway_clock::Monotonic;
-use reelway_media::Index;
 use reelway_supervise as supervise;
+use reelway_sys::FileIdentity;
 use tracing::{debug, info, warn};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::config::SourceConfig;
 use crate::endpoint::{Endpoint, Probed};
 use crate::fault::Fault;
-use crate::film::{Film, Pin};
-use crate::indexes;
 use crate::retry::{Attempts, Health};
-use crate::siblings::{Group, Siblings};
+use crate::siblings::{AtSiblings, Group, Siblings};
 use crate::stats::OriginStats;
 use crate::turns::Turns;
 use crate::version::Version;
@@ -41,22 +39,108 @@ pub(crate) struct Source {
     pub siblings: Option<Siblings>,
     health: Mutex<Health>,
     turns: Turns,
-    counters: Counters,
-}
-
-/// An index that another server has made.
-pub(crate) struct Made {
-    pub index: Index,
-    /// Of which endpoint's version it is: of a recording that has grown, a longer one. `None`: of the film's.
-    pub of: Option<(usize, Version)>,
+    pub counters: Counters,
 }
 
 /// What a source has done.
 #[derive(Debug, Default)]
-struct Counters {
-    requests: AtomicU64,
-    bytes: AtomicU64,
+pub(crate) struct Counters {
+    pub requests: AtomicU64,
+    pub bytes: AtomicU64,
     faults: AtomicU64,
+}
+
+/// A film of a source, in one version.
+#[derive(Debug)]
+pub(crate) struct Film {
+    /// Path below the endpoints, decoded.
+    pub path: String,
+    /// The name by which the store opens it and messages show it: the address at the first endpoint.
+    pub address: PathBuf,
+    pub identity: FileIdentity,
+    /// Whether its identity tells its bytes from those of other versions after a restart too.
+    pub lasting: bool,
+    /// Which version of each endpoint it is.
+    pins: Mutex<Vec<Pin>>,
+    /// Digest of its spots, where there are several endpoints.
+    spots: OnceLock<u128>,
+    /// What of it is at siblings.
+    pub at_siblings: AtSiblings,
+}
+
+/// What is known of an endpoint's version of a film.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Pin {
+    /// It was not looked at.
+    Unknown,
+    /// It is the film in this version.
+    Is(Version),
+    /// It is another film.
+    Other,
+}
+
+impl Film {
+    /// The film in the version that was found at an endpoint.
+    pub fn new(
+        path: String,
+        address: PathBuf,
+        endpoints: usize,
+        endpoint: usize,
+        version: Version,
+    ) -> Film {
+        let identity = version.identity(&address.to_string_lossy());
+        let lasting = version.is_lasting();
+        let mut pins = vec![Pin::Unknown; endpoints];
+        pins[endpoint] = Pin::Is(version);
+        Film {
+            path,
+            address,
+            identity,
+            lasting,
+            at_siblings: AtSiblings::new(&identity, lasting),
+            pins: Mutex::new(pins),
+            spots: OnceLock::new(),
+        }
+    }
+
+    fn pins(&self) -> MutexGuard<'_, Vec<Pin>> {
+        // Each is set in one step.
+        supervise::whole(self.pins.lock())
+    }
+
+    /// The film as it was before it has grown, when it was this.
+    pub fn before(&self, identity: FileIdentity) -> Film {
+        let as_it_was = |pin: &Pin| match pin {
+            Pin::Is(version) => Pin::Is(Version {
+                len: identity.size,
+                ..version.clone()
+            }),
+            other => other.clone(),
+        };
+        Film {
+            path: self.path.clone(),
+            address: self.address.clone(),
+            identity,
+            lasting: self.lasting,
+            at_siblings: AtSiblings::new(&identity, self.lasting),
+            pins: Mutex::new(self.pins().iter().map(as_it_was).collect()),
+            spots: OnceLock::new(),
+        }
+    }
+
+    /// Whether it is a recording that another Reelway has, which may grow.
+    pub fn is_recording(&self) -> bool {
+        self.identity.of_recording().is_some()
+    }
+
+    /// What is known of an endpoint.
+    pub fn pin(&self, endpoint: usize) -> Pin {
+        self.pins()[endpoint].clone()
+    }
+
+    fn set_pin(&self, endpoint: usize, pin: Pin) {
+        self.pins()[endpoint] = pin;
+    }
 }
 
 impl Source {
@@ -317,48 +401,6 @@ impl Source {
             hash.update(&bytes[..wanted]);
         }
         Ok(hash.digest128())
-    }
-
-    /// The film's index, as a sibling or its origin has made it; `None`: the film's tables are to be read.
-    ///
-    /// # Errors
-    /// In words: of a recording, why it cannot be had now. It is not read through for that.
-    pub async fn index(
-        &self,
-        film: &Film,
-        origin_is_reelway: bool,
-    ) -> Result<Option<Made>, String> {
-        if let Some(siblings) = &self.siblings
-            && let Some(index) = siblings.index(&film.at_siblings).await
-        {
-            return Ok(Some(Made { index, of: None }));
-        }
-        let mut endpoints = self.endpoints.iter().enumerate();
-        let asked = endpoints
-            .find_map(|(number, endpoint)| match (endpoint, film.pin(number)) {
-                (Endpoint::Web(web), Pin::Is(version)) => Some((number, web, version)),
-                _ => None,
-            })
-            .filter(|_| origin_is_reelway);
-        let Some((number, web, version)) = asked else {
-            return Ok(None);
-        };
-        self.counters.requests.fetch_add(1, Ordering::Relaxed);
-        let came = |bytes| {
-            self.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
-        };
-        match indexes::fetch(web, &film.path, &version, came).await {
-            Ok(made) => Ok(made.map(|(version, index)| Made {
-                index,
-                of: Some((number, version)),
-            })),
-            Err(why) if film.is_recording() => Err(why),
-            Err(why) => {
-                let (shown, path) = (web.address().shown(), &film.path);
-                warn!("{shown}: {path}: {why}; the film itself is read instead of its index");
-                Ok(None)
-            }
-        }
     }
 
     /// The text of this version of the film's subtitles of this number, from the first endpoint that has it.

@@ -110,7 +110,9 @@ impl Edge {
     fn open(&self, len: u64, from: u64) -> Arc<Source> {
         let known = FileIdentity::remote_recording(7, len, len as i64);
         let mark = Mark { from, sum: 0 };
-        self.store.open_grown(Path::new(FILM), (known, mark)).unwrap()
+        self.store
+            .open_grown(Path::new(FILM), (known, mark))
+            .unwrap()
     }
 
     /// Plays a range of it, and sees that each byte is right; the blocks that were fetched for it.
@@ -124,7 +126,12 @@ impl Edge {
             let span = span.unwrap();
             let bytes: Vec<u8> = span.slices(part.clone()).flatten().copied().collect();
             assert_eq!(bytes.len() as u64, part.end - part.start);
-            assert!(bytes.iter().zip(part).all(|(byte, at)| *byte == byte_at(at)));
+            assert!(
+                bytes
+                    .iter()
+                    .zip(part)
+                    .all(|(byte, at)| *byte == byte_at(at))
+            );
         }
         let mut fetched = std::mem::take(&mut *self.fetched.lock().unwrap());
         fetched.sort_unstable();

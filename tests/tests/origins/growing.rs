@@ -132,6 +132,7 @@ fn a_recording_grows_at_an_edge_as_at_its_origin(extension: &str) {
         text.contains("type=\"dynamic\"").then_some(())
     });
     assert!(manifest.is_some(), "{}", edge.log());
+    recording.grow_to_cluster();
     has_all(&edge, &recording);
     ends.push(recording.there);
     let before = segments(&early);
@@ -156,7 +157,10 @@ fn a_recording_grows_at_an_edge_as_at_its_origin(extension: &str) {
     // Each block came once, but for those in which the recording ended for a while.
     let cut: Vec<u64> = ends.iter().map(|end| *end as u64 / BLOCK).collect();
     let count = fetched(&asked);
-    assert!(count.len() as u64 >= recording.there as u64 / BLOCK / 2, "{count:?}");
+    assert!(
+        count.len() as u64 >= recording.there as u64 / BLOCK / 2,
+        "{count:?}"
+    );
     let again = |(block, times): &(&u64, &usize)| **times > 1 && !cut.contains(block);
     let again: Vec<_> = count.iter().filter(again).collect();
     assert!(again.is_empty(), "{again:?}, ends {cut:?}");
@@ -247,7 +251,11 @@ fn an_origin_and_an_edge_that_start_again_go_on_with_a_recording() {
     let first = origin(&recording, state.path());
     let (front, asked) = front(first.http);
     let at_edge = edge(front.at, own.path());
-    tier::fill(&at_edge, "/recording/file", &recording.whole[..recording.there]);
+    tier::fill(
+        &at_edge,
+        "/recording/file",
+        &recording.whole[..recording.there],
+    );
     let address = playlist(&at_edge);
     let had = segments(&at_edge.get(&address).text());
 

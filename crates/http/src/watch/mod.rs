@@ -191,9 +191,8 @@ impl Watch {
 
     /// Says of a film that may grow what an edge needs to follow it.
     fn with_recording(&self, mut answer: Answer, show: &Show) -> Answer {
-        let told = self
-            .films
-            .told(show, self.status.now(), reelway_clock::real());
+        let status = &self.status;
+        let told = (self.films).told(show, status.now(), status.time_of_day());
         if let Some(told) = told {
             answer::set(&mut answer, RECORDING, &told);
         }
