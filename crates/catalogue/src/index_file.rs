@@ -270,13 +270,14 @@ impl IndexFile {
         Prefix::read(&mut file)?.read_brief_of(&mut file, identity)
     }
 
-    /// What is known of a film as it was, if it may have grown into what it is `now`.
+    /// What is known of a film as it was, if it may have grown into what it is `now`. Not if it was changed at the same moment: that
+    /// is the beginning of a file of which all was there.
     pub fn before(path: &Path, now: &FileIdentity) -> Option<(FileIdentity, Summary, Growth)> {
         let mut file = File::open(path).ok()?;
         let prefix = Prefix::read(&mut file).ok()?;
         let brief = prefix.read_brief(&mut file).ok()?;
         let (identity, growth) = (brief.identity(), brief.growth());
-        let may_be = identity != *now && identity.may_have_grown_into(now);
+        let may_be = identity.mtime_ns < now.mtime_ns && identity.may_have_grown_into(now);
         may_be.then_some((identity, brief.summary, growth))
     }
 

@@ -78,3 +78,75 @@ pub(crate) fn grown(old: &Entry, found: &Found, set: Set, now: Monotonic) -> Ent
         ..old.clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use reelway_clock::Real;
+    use reelway_media::Title;
+    use reelway_sys::FileIdentity;
+
+    use super::*;
+    use crate::entry::Summary;
+    use crate::growth::Said;
+
+    fn found(size: u64, said: Option<Said>) -> Found {
+        Found {
+            path: PathBuf::from("http://afar/film"),
+            file: "film.ts".into(),
+            identity: FileIdentity::remote_recording(7, size, size as i64),
+            via: Vec::new(),
+            subtitles: Vec::new(),
+            said,
+            problem: None,
+        }
+    }
+
+    fn said(grows: bool) -> Option<Said> {
+        Some(Said {
+            began: grows.then(|| Real::from_nanos(5)),
+            grows,
+        })
+    }
+
+    fn entry(found: &Found) -> Arc<Entry> {
+        let summary = Summary::of(&Title::new(Vec::new()));
+        Arc::new(new_entry("film", found, State::Ready(Arc::new(summary))))
+    }
+
+    #[test]
+    fn a_recording_elsewhere_grows_as_long_as_its_server_says_so() {
+        let now = Monotonic::from_nanos(1);
+        let grows = found(10, said(true));
+        let (first, shows_else) = same(entry(&grows), &grows, Set::default(), now);
+        assert!(!shows_else);
+        assert_eq!(first.growing.unwrap().seen, now);
+        let began = first.first.unwrap();
+        assert_eq!(began.began, Real::from_nanos(5));
+        assert_eq!(Some(began.identity), grows.identity.of_recording());
+
+        let longer = found(20, said(true));
+        let behind = grown(&first, &longer, Set::default(), now);
+        assert_eq!(
+            (behind.identity, behind.first),
+            (grows.identity, first.first)
+        );
+        assert!(behind.growing.unwrap().is_behind);
+
+        // When it rests, when it began stays known.
+        let rests = found(10, said(false));
+        let (last, _) = same(first.clone(), &rests, Set::default(), now);
+        assert_eq!((last.growing, last.first), (None, first.first));
+        let (again, _) = same(last.clone(), &rests, Set::default(), now);
+        assert!(Arc::ptr_eq(&again, &last), "nothing has changed");
+    }
+
+    #[test]
+    fn of_a_film_of_which_nothing_is_said_everything_stays() {
+        let film = found(10, None);
+        let entry = entry(&film);
+        let (same, _) = same(entry.clone(), &film, Set::default(), Monotonic::ZERO);
+        assert!(Arc::ptr_eq(&same, &entry));
+    }
+}

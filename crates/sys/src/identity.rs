@@ -107,3 +107,31 @@ impl From<&Metadata> for FileIdentity {
 pub fn device_numbers(device: u64) -> (u32, u32) {
     (libc::major(device), libc::minor(device))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_elsewhere_is_the_same_when_it_has_grown_and_no_other_film_is() {
+        let of = |size| FileIdentity::remote_recording(u128::MAX, size, size as i64);
+        let lasting = of(1).of_recording();
+        assert!(of(1).is_remote() && of(1) != of(2));
+        assert_eq!(of(2).of_recording(), lasting);
+        assert!(lasting.is_some() && lasting.and_then(|film| film.of_recording()) == lasting);
+        assert!(of(1).may_have_grown_into(&of(2)) && !of(2).may_have_grown_into(&of(1)));
+        assert_eq!(of(1).number(), of(2).number());
+        let other = FileIdentity::remote_recording(3, 2, 2);
+        assert!(!of(1).may_have_grown_into(&other));
+        for number in [0, u128::MAX] {
+            assert_eq!(FileIdentity::remote(number, 1, 1).of_recording(), None);
+        }
+        let file = FileIdentity {
+            device: 0x801,
+            inode: 2,
+            size: 3,
+            mtime_ns: 4,
+        };
+        assert_eq!(file.of_recording(), None);
+    }
+}
