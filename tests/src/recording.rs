@@ -54,19 +54,6 @@ impl Recording {
         self.there = end;
     }
 
-    /// Writes up to where a cluster of Matroska begins; a recording of another kind stays as it is. Within a cluster, pictures may be
-    /// missing that are shown before others, by which all times are reckoned.
-    pub fn grow_to_cluster(&mut self) {
-        const CLUSTER: [u8; 4] = [0x1f, 0x43, 0xb6, 0x75];
-        let rest = self.whole[self.there..].windows(CLUSTER.len());
-        if let Some(bytes) = rest
-            .enumerate()
-            .find_map(|(at, id)| (id == CLUSTER).then_some(at))
-        {
-            self.grow(bytes);
-        }
-    }
-
     /// Writes a piece after the other until `ready` answers.
     pub fn grow_until<T>(
         &mut self,

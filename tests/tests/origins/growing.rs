@@ -14,8 +14,10 @@ use reelway_tests::{tier, wait};
 
 /// Bytes of a block of an edge.
 const BLOCK: u64 = 64 << 10;
-/// What is written at a time while a test waits.
+/// What is written at a time while a player plays.
 const PIECE: usize = 2 << 10;
+/// What is written at a time so that it is seen to grow.
+const LITTLE: usize = 188;
 /// Time until an edge has what its origin has.
 const LIMIT: Duration = Duration::from_secs(90);
 
@@ -119,7 +121,8 @@ fn a_recording_grows_at_an_edge_as_at_its_origin(extension: &str) {
     had.iter().for_each(|segment| drop(body(&edge, segment)));
     let mut ends = vec![recording.there];
 
-    let early = recording.grow_until(LIMIT, PIECE, || {
+    recording.grow(recording.whole.len() / 6);
+    let early = recording.grow_until(LIMIT, LITTLE, || {
         let text = edge.get(&address).text();
         let is_longer = segments(&text).len() > had.len() + 1;
         (is_longer && text.contains("#EXT-X-PLAYLIST-TYPE:EVENT")).then_some(text)
@@ -127,12 +130,11 @@ fn a_recording_grows_at_an_edge_as_at_its_origin(extension: &str) {
     let early = early.unwrap_or_else(|| panic!("it grows: {}", edge.log()));
     assert!(!early.contains("#EXT-X-ENDLIST"), "{early}");
     assert!(segments(&early).starts_with(&had[..had.len() - 1]));
-    let manifest = recording.grow_until(LIMIT, PIECE, || {
+    let manifest = recording.grow_until(LIMIT, LITTLE, || {
         let text = edge.get("/recording/dash/main.mpd").text();
         text.contains("type=\"dynamic\"").then_some(())
     });
     assert!(manifest.is_some(), "{}", edge.log());
-    recording.grow_to_cluster();
     has_all(&edge, &recording);
     ends.push(recording.there);
     let before = segments(&early);
