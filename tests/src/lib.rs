@@ -1,7 +1,7 @@
 //! What the end-to-end tests share: films made to order ([`films`], [`boxes`]), what others'
 //! tools see in them ([`probe`]), a server of our own under test ([`server`]), real players
 //! ([`players`]), small clients that see every byte ([`http`], [`rtsp`]), newcomers at
-//! admission ([`knock`]), a tier to be filled ([`tier`]), and the surroundings: two
+//! admission ([`knock`]), a tier to be filled ([`tier`]), recordings that grow ([`recording`]), and the surroundings: two
 //! hosts and a cable with a capture ([`network`], [`capture`]), a control group that counts memory
 //! ([`cgroup`]), a disk that breaks ([`faulty`]), servers that films lie on ([`elsewhere`]), somebody
 //! between viewers and a server who harms what passes ([`between`]), a kernel of its own ([`lab`]);
@@ -24,6 +24,7 @@ pub mod network;
 pub mod players;
 pub mod ports;
 pub mod probe;
+pub mod recording;
 pub mod rtsp;
 pub mod server;
 pub mod tier;

@@ -1,41 +1,13 @@
 //! Recordings that grow while they are played.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
 use reelway_tests::films::{self, film};
-use reelway_tests::players::{ffmpeg, ffprobe, run};
+use reelway_tests::recording::{SECONDS, append, duration, packets, playlist, segments, whole};
 use reelway_tests::server::{Options, Server};
 use reelway_tests::wait;
-
-const SECONDS: Duration = Duration::from_secs(30);
-
-/// A long film as a recorder writes it, whole.
-fn whole(extension: &str) -> Vec<u8> {
-    let dir = films::temp_dir("recording-");
-    let to = dir.path().join(format!("whole.{extension}"));
-    let source = film("seeks").path.display().to_string();
-    let arguments = ["-v", "error", "-i", &source, "-c", "copy"];
-    let live: &[&str] = match extension {
-        "mkv" => &["-f", "matroska", "-live", "1"],
-        "mp4" => &["-movflags", "frag_keyframe+empty_moov"],
-        _ => &["-f", "mpegts"],
-    };
-    let to_text = to.display().to_string();
-    let all = [&arguments[..], live, &[&to_text]].concat();
-    run(ffmpeg(all), SECONDS).expect("ffmpeg");
-    std::fs::read(&to).expect("the film")
-}
-
-fn append(path: &Path, bytes: &[u8]) {
-    let mut file = OpenOptions::new()
-        .append(true)
-        .open(path)
-        .expect("the recording");
-    file.write_all(bytes).expect("more of it");
-}
 
 /// A recording of which a third is there, and a server that has indexed it.
 struct Begun {
@@ -72,53 +44,6 @@ fn begin(extension: &str, set: impl FnOnce(Options) -> Options) -> Begun {
 /// Segments are sent as fast as they can be.
 fn at_once(options: Options) -> Options {
     options.set("http.ahead", 3600)
-}
-
-/// Seconds that the server says a film has; 0: it does not play.
-fn duration(server: &Server) -> f64 {
-    let film = server.get("/api/films/recording").json();
-    film["duration"].as_f64().unwrap_or(0.0)
-}
-
-/// The address of the playlist of the film's picture, for a viewer who comes now.
-fn playlist(server: &Server) -> String {
-    let main = server.get("/recording/hls/main.m3u8").text();
-    let mut lines = main.lines();
-    let address = lines.find(|line| !line.starts_with('#') && !line.is_empty());
-    format!(
-        "/recording/hls/{}",
-        address.unwrap_or_else(|| panic!("{main}"))
-    )
-}
-
-/// Segments in a playlist, as addresses.
-fn segments(playlist: &str) -> Vec<String> {
-    let lines = playlist.lines().filter(|line| line.contains(".m4s"));
-    lines
-        .map(|line| line.replacen("..", "/recording", 1))
-        .collect()
-}
-
-/// Packets of the picture that a player gets of a whole play.
-fn packets(url: &str, before: &[&str]) -> usize {
-    let last = [
-        "-v",
-        "error",
-        "-select_streams",
-        "v:0",
-        "-count_packets",
-        "-show_entries",
-        "stream=nb_read_packets",
-        "-of",
-        "csv=p=0",
-        url,
-    ];
-    let ran = run(ffprobe([before, &last].concat()), SECONDS * 3).expect("ffprobe");
-    let text = String::from_utf8_lossy(&ran.out).into_owned();
-    text.split_whitespace()
-        .next()
-        .and_then(|word| word.trim_matches(',').parse().ok())
-        .unwrap_or(0)
 }
 
 /// Whether the API says that the film grows.

@@ -27,6 +27,15 @@ pub struct First {
     pub began: Real,
 }
 
+/// What another server says of a recording there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// When its first picture was recorded, as far as it knows.
+    pub began: Option<Real>,
+    /// It grows.
+    pub grows: bool,
+}
+
 impl First {
     /// Of so long a recording: its last picture was recorded when the file was changed last.
     pub fn of(identity: FileIdentity, duration: Nanos) -> First {
@@ -35,6 +44,25 @@ impl First {
             identity,
             began: Real::from_nanos(began as u64),
         }
+    }
+
+    /// Of a film that may be a recording on another server: that keeps an identity while it grows, and its server says when it
+    /// began. Of any other, what is `known`.
+    pub fn of_any(
+        identity: FileIdentity,
+        duration: Nanos,
+        said: Option<Said>,
+        known: Option<First>,
+    ) -> Option<First> {
+        let Some(lasting) = identity.of_recording() else {
+            return known;
+        };
+        let began = said.and_then(|said| said.began);
+        let began = began.or(known.map(|first| first.began));
+        Some(First {
+            identity: lasting,
+            began: began.unwrap_or_else(|| First::of(identity, duration).began),
+        })
     }
 }
 
@@ -62,7 +90,7 @@ const SHORTEST: Duration = Duration::from_secs(5);
 const PART: u32 = 20;
 
 /// By what a film's file, of which this is the index, is known to be the same when it has grown. `None`: it is of a kind that
-/// does not grow, or is another file by now.
+/// does not grow, or is another file by now. Of a recording on another server, that one says so, and the sum is 0.
 pub fn mark(path: &Path, identity: &FileIdentity, index: &Index) -> Option<Mark> {
     let title = &index.title;
     let is_growing = match title.container {
@@ -71,7 +99,8 @@ pub fn mark(path: &Path, identity: &FileIdentity, index: &Index) -> Option<Mark>
         Container::Mp4 | Container::ElementaryStream => false,
         Container::FragmentedMp4 | Container::Matroska => true,
     };
-    if !is_growing || identity.is_remote() {
+    let is_elsewhere = identity.is_remote();
+    if !is_growing || (is_elsewhere && identity.of_recording().is_none()) {
         return None;
     }
     // Programs that end write the head again: what counts is the first media.
@@ -80,14 +109,21 @@ pub fn mark(path: &Path, identity: &FileIdentity, index: &Index) -> Option<Mark>
         Some(_) => 0,
         None => firsts.map(|sample| sample.offset).min().unwrap_or(0),
     };
+    if is_elsewhere {
+        return Some(Mark { from, sum: 0 });
+    }
     let file = File::open(path).ok()?;
     let now = FileIdentity::from(&file.metadata().ok()?);
     let is_it = identity.may_have_grown_into(&now);
     Mark::of(&file, from, identity.size).ok().filter(|_| is_it)
 }
 
-/// Whether the file at `path` is the one that was `known` and had this mark, and has only grown.
+/// Whether the file at `path` is the one that was `known` and had this mark, and has only grown. Of a recording on another
+/// server, its identity says so.
 pub fn has_grown(path: &Path, known: &FileIdentity, mark: &Mark) -> bool {
+    if known.is_remote() {
+        return true;
+    }
     let Ok(file) = File::open(path) else {
         return false;
     };

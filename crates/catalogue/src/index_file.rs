@@ -91,6 +91,16 @@ struct Brief {
 }
 
 impl Brief {
+    /// Which file it was made from.
+    fn identity(&self) -> FileIdentity {
+        FileIdentity {
+            device: self.device,
+            inode: self.inode,
+            size: self.size,
+            mtime_ns: self.mtime_ns,
+        }
+    }
+
     fn growth(&self) -> Growth {
         let first = self.first.map(|(size, mtime_ns, began)| First {
             identity: FileIdentity {
@@ -152,26 +162,25 @@ impl Prefix {
         Ok(prefix)
     }
 
-    /// Reads the brief, which follows at once, and checks whose it is.
-    fn read_brief(
-        &self,
-        file: &mut impl Read,
-        identity: &FileIdentity,
-    ) -> Result<Brief, IndexFileError> {
+    /// Reads the brief, which follows at once.
+    fn read_brief(&self, file: &mut impl Read) -> Result<Brief, IndexFileError> {
         let mut bytes = vec![0; self.brief_bytes as usize];
         file.read_exact(&mut bytes)
             .map_err(|_| IndexFileError::Damaged)?;
         if checksum(&bytes) != self.brief_sum {
             return Err(IndexFileError::Damaged);
         }
-        let brief: Brief = postcard::from_bytes(&bytes).map_err(|_| IndexFileError::Version)?;
-        let made_from = FileIdentity {
-            device: brief.device,
-            inode: brief.inode,
-            size: brief.size,
-            mtime_ns: brief.mtime_ns,
-        };
-        if made_from != *identity {
+        postcard::from_bytes(&bytes).map_err(|_| IndexFileError::Version)
+    }
+
+    /// Reads the brief of this film.
+    fn read_brief_of(
+        &self,
+        file: &mut impl Read,
+        identity: &FileIdentity,
+    ) -> Result<Brief, IndexFileError> {
+        let brief = self.read_brief(file)?;
+        if brief.identity() != *identity {
             return Err(IndexFileError::OtherFilm);
         }
         Ok(brief)
@@ -237,7 +246,18 @@ impl IndexFile {
 
     fn brief(path: &Path, identity: &FileIdentity) -> Result<Brief, IndexFileError> {
         let mut file = File::open(path)?;
-        Prefix::read(&mut file)?.read_brief(&mut file, identity)
+        Prefix::read(&mut file)?.read_brief_of(&mut file, identity)
+    }
+
+    /// What is known of a film as it was, if it may have grown into what it is `now`. Not if it was changed at the same moment: that
+    /// is the beginning of a file of which all was there.
+    pub fn before(path: &Path, now: &FileIdentity) -> Option<(FileIdentity, Summary, Growth)> {
+        let mut file = File::open(path).ok()?;
+        let prefix = Prefix::read(&mut file).ok()?;
+        let brief = prefix.read_brief(&mut file).ok()?;
+        let (identity, growth) = (brief.identity(), brief.growth());
+        let may_be = identity.mtime_ns < now.mtime_ns && identity.may_have_grown_into(now);
+        may_be.then_some((identity, brief.summary, growth))
     }
 
     /// Opens the index file of a film; every byte is checked.
@@ -248,7 +268,7 @@ impl IndexFile {
         let mut file = File::open(path)?;
         let length = file.metadata()?.len();
         let prefix = Prefix::read(&mut file)?;
-        let growth = prefix.read_brief(&mut file, identity)?.growth();
+        let growth = prefix.read_brief_of(&mut file, identity)?.growth();
         if prefix.title_bytes > length {
             return Err(IndexFileError::Damaged);
         }

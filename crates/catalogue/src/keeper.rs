@@ -20,6 +20,7 @@ use crate::growth::{self, First, Growing, Pace};
 use crate::index_file::IndexFile;
 use crate::indexing::{IndexingError, foreign_container};
 use crate::library::{Change, Shared};
+use crate::seen::{self, new_entry};
 use crate::sets::{self, Set};
 use crate::shelf::Found;
 
@@ -77,14 +78,13 @@ impl Keeper {
                 .entries
                 .values()
                 .any(|entry| matches!(entry.state, State::NotReady { .. }));
-            let unfinished = is_unfinished || self.growing;
-            let unsaved = self.shared.memory.problem().is_some();
-            let patience = self.shared.shelf.patience(unfinished);
-            let patience = if unsaved {
-                patience.min(UNSAVED)
-            } else {
-                patience
-            };
+            let mut patience = self.shared.shelf.patience(is_unfinished);
+            if self.growing {
+                patience = patience.min(YOUNG);
+            }
+            if self.shared.memory.problem().is_some() {
+                patience = patience.min(UNSAVED);
+            }
             match events.recv_timeout(patience) {
                 Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Ok(Event::Changed) if !settle(events) => return,
@@ -125,6 +125,7 @@ impl Keeper {
             .map(|named| (named.name, named.set))
             .unzip();
         let mut change = Change::default();
+        let now = reelway_clock::now();
         let grown = self.grown(&names, &found);
         let mut to_index = Vec::new();
         let mut entries = BTreeMap::new();
@@ -143,19 +144,10 @@ impl Keeper {
                 {
                     // Still being indexed: a panic ended the look that was to do it.
                     let open = matches!(old.state, State::NotReady { .. } | State::Indexing);
-                    let looks_alike = old.subtitles == found.subtitles && old.set == set;
-                    if !looks_alike {
+                    let (entry, shows_else) = seen::same(old, &found, set, now);
+                    if shows_else {
                         change.changed.push(name.clone());
                     }
-                    let entry = match looks_alike && old.via == found.via {
-                        true => old,
-                        false => Arc::new(Entry {
-                            via: found.via.clone(),
-                            subtitles: found.subtitles.clone(),
-                            set,
-                            ..(*old).clone()
-                        }),
-                    };
                     if open && found.problem.is_none() {
                         to_index.push((name.clone(), found));
                     }
@@ -163,43 +155,36 @@ impl Keeper {
                 }
                 // Played as far as it was indexed, until it is indexed again.
                 Some(old) if grown.contains(&name) => {
-                    if self.pace.is_due(&found.path, reelway_clock::now()) {
+                    if self.pace.is_due(&found.path, now) {
                         to_index.push((name.clone(), found.clone()));
                     }
                     if old.subtitles != found.subtitles || old.set != set {
                         change.changed.push(name.clone());
                     }
-                    let first = match &old.state {
-                        State::Ready(summary) => Some(First::of(old.identity, summary.duration)),
-                        _ => None,
-                    };
-                    Arc::new(Entry {
-                        subtitles: found.subtitles,
-                        set,
-                        first: old.first.or(first),
-                        growing: Some(Growing {
-                            seen: reelway_clock::now(),
-                            is_behind: true,
-                            is_begun: old.growing.is_some_and(|growing| growing.is_begun),
-                        }),
-                        ..(*old).clone()
-                    })
+                    Arc::new(seen::grown(&old, &found, set, now))
                 }
                 old => {
                     change.changed.push(name.clone());
                     if old.is_some_and(|old| matches!(old.state, State::Ready(_))) {
                         change.replaced.push(name.clone());
                     }
-                    let (state, first) = self.known_state(&found).unwrap_or_else(|| {
+                    let known = self.known(&name, &found);
+                    if known
+                        .as_ref()
+                        .is_none_or(|known| known.identity != found.identity)
+                    {
                         to_index.push((name.clone(), found.clone()));
-                        (State::Indexing, None)
-                    });
-                    let entry = new_entry(&name, &found, state);
-                    Arc::new(Entry {
-                        set,
-                        first,
-                        ..entry
-                    })
+                    }
+                    match known {
+                        Some(known) if known.identity != found.identity => {
+                            Arc::new(seen::grown(&known, &found, set, now))
+                        }
+                        Some(known) => seen::same(Arc::new(known), &found, set, now).0,
+                        None => Arc::new(Entry {
+                            set,
+                            ..new_entry(&name, &found, State::Indexing)
+                        }),
+                    }
                 }
             };
             entries.insert(name, entry);
@@ -245,17 +230,31 @@ impl Keeper {
         grown.map(|entry| entry.name.clone()).collect()
     }
 
-    /// The state of a film that need not be indexed, and the film as it was first indexed, if it has grown since.
-    fn known_state(&self, found: &Found) -> Option<(State, Option<First>)> {
+    /// What is known of a film from a time before; of one that has grown since, as it was then.
+    fn known(&self, name: &str, found: &Found) -> Option<Entry> {
+        let of = |state| new_entry(name, found, state);
         if let Some(reason) = found.problem.clone() {
-            return Some((State::NotReady { reason }, None));
+            return Some(of(State::NotReady { reason }));
         }
         if let Some(reason) = foreign_container(&found.path) {
-            return Some((State::Unplayable { reason }, None));
+            return Some(of(State::Unplayable { reason }));
         }
         let path = IndexFile::path_for(self.shared.index.as_ref()?, &found.identity);
-        let (summary, growth) = IndexFile::summary(&path, &found.identity).ok()?;
-        Some((State::Ready(Arc::new(summary)), growth.first))
+        let (identity, summary, first) = match IndexFile::summary(&path, &found.identity) {
+            Ok((summary, growth)) => (found.identity, summary, growth.first),
+            Err(_) => {
+                let (before, summary, growth) = IndexFile::before(&path, &found.identity)?;
+                let mark = growth.mark?;
+                let has_grown = growth::has_grown(&found.path, &before, &mark);
+                (has_grown.then_some(before)?, summary, growth.first)
+            }
+        };
+        let first = First::of_any(identity, summary.duration, found.said, first);
+        Some(Entry {
+            identity,
+            first,
+            ..of(State::Ready(Arc::new(summary)))
+        })
     }
 
     /// Indexes films: of those that take long, the beginning first, so that all films play soon.
@@ -325,7 +324,7 @@ impl Keeper {
         // As far as it was indexed before it has grown.
         let played = self.plays(&name, &found.path);
         let plays = played.is_some();
-        let first = played.as_ref().and_then(|entry| entry.first);
+        let mut first = played.as_ref().and_then(|entry| entry.first);
         // Nothing was said of one of which only the beginning was read.
         let is_new = played.is_none_or(|entry| entry.is_begun());
         let may_grow = is_changed_within(&found, RECORDED);
@@ -345,6 +344,7 @@ impl Keeper {
             {
                 found.identity = identity;
                 let summary = Arc::new(Summary::of(&index.title));
+                first = First::of_any(identity, summary.duration, found.said, first);
                 for note in index.title.notes.iter().filter(|_| is_new) {
                     info!(film = name, "{note}");
                 }
@@ -371,7 +371,7 @@ impl Keeper {
         };
         let is_ready = matches!(state, State::Ready(_));
         if is_ready || !plays {
-            self.set_state(&name, &found, state);
+            self.set_state(&name, &found, state, first);
         }
         if is_ready {
             let now = reelway_clock::now();
@@ -386,7 +386,7 @@ impl Keeper {
         listed.filter(|entry| matches!(entry.state, State::Ready(_)))
     }
 
-    fn set_state(&self, name: &str, found: &Found, state: State) {
+    fn set_state(&self, name: &str, found: &Found, state: State, first: Option<First>) {
         let mut library = lock(&self.shared.library);
         let Some(entry) = library.entries.get_mut(name).filter(|entry| {
             let is_older = entry.identity.may_have_grown_into(&found.identity);
@@ -399,10 +399,11 @@ impl Keeper {
             _ => false,
         };
         debug!(film = name, ?state, "indexed");
+        let grows = entry.growing.is_some() || found.said.is_some_and(|said| said.grows);
         *entry = Arc::new(Entry {
             set: entry.set.clone(),
-            first: entry.first,
-            growing: entry.growing.map(|_| Growing {
+            first: first.or(entry.first),
+            growing: grows.then(|| Growing {
                 seen: reelway_clock::now(),
                 is_behind: false,
                 is_begun: false,
@@ -446,21 +447,6 @@ impl Keeper {
 fn grows(found: &Found, identity: &FileIdentity, index: &Index) -> bool {
     let may_be = found.identity.may_have_grown_into(identity);
     may_be && growth::mark(&found.path, identity, index).is_some()
-}
-
-fn new_entry(name: &str, found: &Found, state: State) -> Entry {
-    Entry {
-        name: name.to_owned(),
-        path: found.path.clone(),
-        file: found.file.clone(),
-        identity: found.identity,
-        via: found.via.clone(),
-        subtitles: found.subtitles.clone(),
-        set: Set::default(),
-        state,
-        first: None,
-        growing: None,
-    }
 }
 
 /// Waits until changes have stopped for a moment; false when the library is to stop.

@@ -168,6 +168,7 @@ impl Shared {
             identity: entry.identity,
             via: entry.via.clone(),
             subtitles: entry.subtitles.clone(),
+            said: None,
             problem: None,
         };
         let indexed = self.shelf.index(&found, false).ok();

@@ -51,6 +51,7 @@ pub(crate) fn scan(roots: &[PathBuf]) -> Scan {
                     identity: parts::identity(root).unwrap_or(FileIdentity::from(&metadata)),
                     via: Vec::new(),
                     subtitles: only.into_values().next().unwrap_or_default(),
+                    said: None,
                     problem: None,
                 });
             }
@@ -127,6 +128,7 @@ fn walk(
                 identity: FileIdentity::from(&metadata),
                 via: Vec::new(),
                 subtitles: Vec::new(),
+                said: None,
                 problem: None,
             });
         } else if metadata.is_file() && is_subtitles(&path) {
@@ -141,6 +143,7 @@ fn walk(
                 identity,
                 via: Vec::new(),
                 subtitles: Vec::new(),
+                said: None,
                 problem: None,
             }),
             Err(error) => scan.problems.push((path, error.to_string())),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use reelway_media::Index;
 use reelway_sys::FileIdentity;
 
+use crate::growth::Said;
 use crate::indexing::IndexingError;
 use crate::placement::Soon;
 use crate::subtitles::SubtitleFile;
@@ -25,6 +26,8 @@ pub struct Found {
     pub via: Vec<String>,
     /// Files of subtitles beside it.
     pub subtitles: Vec<SubtitleFile>,
+    /// What the server says that has it, if it is a recording.
+    pub said: Option<Said>,
     /// Why it cannot be read now, in words.
     pub problem: Option<String>,
 }

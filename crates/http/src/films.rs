@@ -26,6 +26,8 @@ const KEPT: usize = 24 << 20;
 const LEAST: usize = 64 << 10;
 /// A recording has ended when its file has not grown for so many of the lengths that segments are near to.
 const REST: u32 = 3;
+/// A file that was changed more recently may soon be longer.
+const YOUNG: Duration = Duration::from_secs(60);
 /// Why the file of a film is not served that plays in part.
 pub(crate) const BEGUN: &str =
     "it is still being indexed; its file is served when all of it has been read";
@@ -151,6 +153,10 @@ impl Recorded {
 /// 64 bits (FNV-1a) of all that decides a film's segments, in hexadecimal. The number in front is
 /// raised when the same film is packaged differently.
 fn version(identity: &FileIdentity, options: Options) -> String {
+    hash(identity, options.target as u64)
+}
+
+fn hash(identity: &FileIdentity, target: u64) -> String {
     const FORMAT: u64 = 1;
     let FileIdentity {
         device,
@@ -158,14 +164,7 @@ fn version(identity: &FileIdentity, options: Options) -> String {
         size,
         mtime_ns,
     } = *identity;
-    let words = [
-        FORMAT,
-        device,
-        inode,
-        size,
-        mtime_ns as u64,
-        options.target as u64,
-    ];
+    let words = [FORMAT, device, inode, size, mtime_ns as u64, target];
     let hash = words
         .iter()
         .flat_map(|word| word.to_le_bytes())
@@ -259,6 +258,29 @@ impl Films {
             growing: entry.growing?,
             rest: self.rest(),
         })
+    }
+
+    /// What other servers are told of a film that may grow, with its file and its index.
+    pub fn told(&self, show: &Show, now: Monotonic, real: Real) -> Option<String> {
+        let film = &show.film;
+        film.growth.mark?;
+        let entry = self.entry(&film.name);
+        let entry = entry.as_deref();
+        // One that is cut otherwise has the same bytes.
+        let edition = hash(&film.edition(), 0);
+        let mut told = format!("edition={edition}, size={}", film.identity.size);
+        if let Some(first) = entry.and_then(|entry| entry.first) {
+            told += &format!(", began={}", first.began.nanos() / 1_000_000);
+        }
+        let grows = entry.is_some_and(|entry| self.grows(entry, now));
+        let age = i128::from(real.nanos()) - i128::from(film.identity.mtime_ns);
+        if grows {
+            told += ", grows";
+        }
+        if grows || age < YOUNG.as_nanos() as i128 {
+            told += ", soon";
+        }
+        Some(told)
     }
 
     /// Whether there may soon be more of a film than there is: it is a recording that is being made, or is not wholly indexed.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reelway_clock::Monotonic;
+use reelway_clock::{Monotonic, Real};
 use reelway_metrics::Exposition;
 use reelway_session::Sessions;
 
@@ -41,6 +41,11 @@ impl Status {
     /// The time at which what is asked for is looked at.
     pub fn now(&self) -> Monotonic {
         reelway_clock::now()
+    }
+
+    /// The time of day then.
+    pub fn time_of_day(&self) -> Real {
+        reelway_clock::real()
     }
 
     /// Whether newcomers are let in.

@@ -11,6 +11,7 @@ use reqwest::header::{
 };
 
 use crate::fault::Fault;
+use crate::recording::{self, Recording};
 use crate::version::Version;
 
 /// A server that wants more patience than this is asked again all the same.
@@ -71,6 +72,37 @@ pub(crate) fn modified(headers: &HeaderMap) -> Option<i64> {
         .map(|since| since.as_secs() as i64)
 }
 
+/// What an answer says of a recording.
+pub(crate) fn recording(headers: &HeaderMap) -> Option<Recording> {
+    recording::parse(headers.get(recording::NAME)?.to_str().ok()?)
+}
+
+/// Of which version an index is, whose answer has these headers: this one, or, of a recording, a longer one.
+pub(crate) fn indexed(headers: &HeaderMap, version: &Version) -> Result<Version, Fault> {
+    if version.edition.is_none() {
+        return Ok(version.clone());
+    }
+    Ok(Version {
+        len: same_recording(headers, version)?.size,
+        etag: etag(headers).map(str::to_owned),
+        modified: modified(headers),
+        edition: version.edition.clone(),
+    })
+}
+
+/// What an answer says of the recording of this version, which may have grown since.
+fn same_recording(headers: &HeaderMap, version: &Version) -> Result<Recording, Fault> {
+    let said = recording(headers).filter(|said| Some(&said.edition) == version.edition.as_ref());
+    let said = said.ok_or_else(|| Fault::Changed("it is another recording".into()))?;
+    match said.size < version.len {
+        true => Err(Fault::Changed(format!(
+            "{} bytes long, it was {}",
+            said.size, version.len
+        ))),
+        false => Ok(said),
+    }
+}
+
 /// What a status that is no success means.
 pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap) -> Fault {
     match status.as_u16() {
@@ -114,6 +146,7 @@ pub(crate) fn probed(status: StatusCode, headers: &HeaderMap) -> Result<Version,
         len,
         etag: etag(headers).map(str::to_owned),
         modified: modified(headers),
+        edition: recording(headers).map(|said| said.edition),
     })
 }
 
@@ -140,10 +173,11 @@ pub(crate) fn part(
         status => return Err(refusal(status, headers)),
     }
     let given = content_range(headers)?;
-    if let Some(len) = given.len.filter(|len| *len != version.len) {
+    if version.edition.is_some() {
+        same_recording(headers, version)?;
+    } else if let Some(len) = given.len.filter(|len| *len != version.len) {
         return changed(format!("{len} bytes long, it was {}", version.len));
-    }
-    if !version.fits(etag(headers), modified(headers)) {
+    } else if !version.fits(etag(headers), modified(headers)) {
         return changed(match (&version.etag, etag(headers)) {
             (Some(was), now) => format!("its ETag was {was} and is {}", now.unwrap_or("missing")),
             _ => "its Last-Modified is another".into(),
@@ -205,6 +239,7 @@ mod tests {
             len: 1000,
             etag: Some("\"a\"".into()),
             modified: None,
+            edition: None,
         }
     }
 
@@ -326,6 +361,7 @@ mod tests {
             len: 77,
             etag: Some("W/\"x\"".into()),
             modified: Some(60),
+            edition: None,
         };
         assert_eq!(version, Ok(wanted));
         let empty = probed(

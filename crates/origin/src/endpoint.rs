@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::address::{Address, Scheme};
 use crate::config::SourceConfig;
 use crate::fault::Fault;
+use crate::recording::Told;
 use crate::redirects::Hosts;
 use crate::s3::S3;
 use crate::version::Version;
@@ -23,6 +24,8 @@ pub(crate) struct Probed {
     pub version: Version,
     /// Reelways by which it comes, the nearest first.
     pub via: Vec<String>,
+    /// What is said of it as a recording.
+    pub told: Told,
 }
 
 impl Endpoint {
@@ -50,11 +53,17 @@ impl Endpoint {
 
     /// Which version of a film is there, and by which servers it comes.
     pub async fn probe(&self, path: &str) -> Result<Probed, Fault> {
-        let (version, via) = match self {
-            Endpoint::Web(web) => web.probe(path).await?,
-            Endpoint::S3(s3) => (s3.probe(path).await?, Vec::new()),
-        };
-        Ok(Probed { version, via })
+        Ok(match self {
+            Endpoint::Web(web) => {
+                let (version, via, told) = web.probe(path).await?;
+                Probed { version, via, told }
+            }
+            Endpoint::S3(s3) => Probed {
+                version: s3.probe(path).await?,
+                via: Vec::new(),
+                told: Told::default(),
+            },
+        })
     }
 
     /// Fills `into` with the bytes `range` of this version, or with the first of them; `have` counts

@@ -12,20 +12,25 @@ use crate::web::Web;
 /// Time that an index may take to come before the film's own tables are read instead.
 const TIME: Duration = Duration::from_secs(300);
 
-/// The index of this version of the film whose file has this path; `None` where the server has none to give. Each piece
+/// The index of this version of the film whose file has this path, or of one to which it has grown, and which that is; `None`
+/// where the server has none to give. Each piece
 /// that comes is counted by `came`. An error, in words: why what came is none.
 pub(crate) async fn fetch(
     web: &Web,
     file: &str,
     version: &Version,
     came: impl Fn(u64),
-) -> Result<Option<Index>, String> {
+) -> Result<Option<(Version, Index)>, String> {
     let Some(film) = file.strip_suffix("/file") else {
         return Ok(None);
     };
-    let mut incoming = Incoming::new(version.len, IndexOptions::default());
-    let take = |bytes: &[u8]| {
+    let mut begun = None;
+    let take = |version: &Version, bytes: &[u8]| {
         came(bytes.len() as u64);
+        let (_, incoming) = begun.get_or_insert_with(|| {
+            let incoming = Incoming::new(version.len, IndexOptions::default());
+            (version.clone(), incoming)
+        });
         let fed = incoming.feed(bytes);
         fed.map_err(|error| Fault::Wrong(error.to_string()))
     };
@@ -33,8 +38,10 @@ pub(crate) async fn fetch(
     let taken = tokio::time::timeout(TIME, web.index(&path, version, take)).await;
     match taken.unwrap_or(Err(Fault::Stalled(TIME))) {
         Ok(true) => {
+            let (version, incoming) =
+                begun.ok_or("the index that the other server sent is empty")?;
             let index = incoming.finish().map_err(|error| error.to_string())?;
-            Ok(Some(index))
+            Ok(Some((version, index)))
         }
         Ok(false) => Ok(None),
         Err(fault) => Err(fault.to_string()),

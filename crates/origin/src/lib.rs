@@ -2,7 +2,7 @@
 //!
 //! What lives here: the network side of a film on another server. A *source* is one or several *endpoints*
 //! (web servers, another Reelway, S3 and what is compatible) that have the same films. It is read by byte
-//! ranges, each of the version that was indexed (its ETag is pinned), with retries at the other endpoints and in
+//! ranges, each of the version that was indexed (its ETag is pinned; a recording at another Reelway may grow meanwhile), with retries at the other endpoints and in
 //! time, and it lists which films there are. *Siblings*, other edges of the same films, are asked before it
 //! ([`Group`]). To the rooms around, a source is a [`reelway_store::Opener`]
 //! and a [`reelway_catalogue::Shelf`]: films on it play like those on a disk.
@@ -15,13 +15,17 @@ mod check;
 mod config;
 mod endpoint;
 mod fault;
+mod follow;
 mod indexes;
 mod listing;
 mod lists;
 mod look;
+mod made;
 mod origin;
+mod recording;
 mod redirects;
 mod retry;
+mod rounds;
 mod s3;
 mod secret;
 mod siblings;

@@ -155,6 +155,7 @@ mod tests {
                 len: 10,
                 etag: Some("\"a\"".to_owned()),
                 modified: None,
+                edition: None,
             },
             endpoint: 0,
         }

@@ -67,6 +67,7 @@ impl Told {
             len,
             etag: Some(self.etag.clone()),
             modified: None,
+            edition: None,
         };
         (self.size == len && version.strong().is_some_and(|tag| !tag.is_empty()))
             .then_some((path, version))

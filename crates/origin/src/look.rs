@@ -17,7 +17,9 @@ use crate::fault::{Fault, Meaning};
 use crate::listing::Listed;
 use crate::lists::{self, Page};
 use crate::origin::{Inner, Known};
+use crate::recording::Told;
 use crate::source::{Film, Pin};
+
 use crate::version::Version;
 use crate::via;
 use crate::web::Web;
@@ -32,26 +34,38 @@ const MOST_BESIDE: usize = 32 << 20;
 const MOST_FOLDERS: usize = 10_000;
 const DEEPEST: usize = 16;
 /// Versions asked for at once while looking which films there are.
-const PROBES: usize = 8;
+pub(crate) const PROBES: usize = 8;
 
 /// A film in an endpoint's list.
-struct Entry {
+pub(crate) struct Entry {
     /// Path below the endpoint.
-    path: String,
+    pub path: String,
     /// What its name is made of.
-    file: String,
-    hint: Option<String>,
+    pub file: String,
+    pub hint: Option<String>,
     /// Servers by which it comes, as far as the list says.
-    via: Vec<String>,
+    pub via: Vec<String>,
     /// Files of subtitles beside it, as far as the list says.
-    subtitles: Vec<Beside>,
-    version: Option<Version>,
+    pub subtitles: Vec<Beside>,
+    pub version: Option<Version>,
 }
 
 impl Inner {
     /// Looks which films there are, at the first endpoint that tells. If none does, and none did since the start, they are
     /// those that were listed before; if none did for too long, there are none.
+    ///
+    /// Between two lists, it asks only how far recordings have grown.
     pub async fn look(&self) -> Result<Vec<Found>, String> {
+        if let Some(found) = self.follow().await {
+            return Ok(found);
+        }
+        let looked = self.look_at_all().await;
+        let found = looked.as_deref().unwrap_or_default();
+        self.at_rounds(|rounds, now| rounds.has_listed(now, found));
+        looked
+    }
+
+    async fn look_at_all(&self) -> Result<Vec<Found>, String> {
         if let Some(siblings) = &self.source.siblings {
             siblings.meet().await;
         }
@@ -108,14 +122,15 @@ impl Inner {
     }
 
     /// All films that are known, as they were found.
-    fn known(&self) -> Vec<Found> {
+    pub fn known(&self) -> Vec<Found> {
         let mut found: Vec<Found> = self
             .films()
             .values()
             .map(|known| {
                 let film = &known.film;
                 let said = (known.file.as_str(), &known.via[..], &known.subtitles[..]);
-                self.found(&film.address, said, film.identity, None)
+                let version = (film.identity, known.told);
+                self.found(&film.address, said, version, None)
             })
             .collect();
         found.sort_by(|a, b| a.file.cmp(&b.file));
@@ -150,7 +165,7 @@ impl Inner {
         &self,
         address: &Path,
         (file, via, subtitles): (&str, &[String], &[Beside]),
-        identity: FileIdentity,
+        (identity, told): (FileIdentity, Told),
         problem: Option<String>,
     ) -> Found {
         Found {
@@ -162,6 +177,7 @@ impl Inner {
             identity,
             via: via.to_vec(),
             subtitles: beside::files(subtitles),
+            said: identity.of_recording().map(|_| told.said),
             problem,
         }
     }
@@ -263,16 +279,16 @@ impl Inner {
     }
 
     /// A film of the list as it was found; `None` where it is gone meanwhile.
-    async fn take(
+    pub async fn take(
         &self,
         endpoint: usize,
         listed: Entry,
         has_answered: &AtomicBool,
     ) -> Option<Found> {
         let address = self.source.address_of(&listed.path);
-        let found = |via: &[String], identity, problem| {
+        let found = |via: &[String], version, problem| {
             let said = (listed.file.as_str(), via, &listed.subtitles[..]);
-            self.found(&address, said, identity, problem)
+            self.found(&address, said, version, problem)
         };
         let known = self.films().get(&address).cloned();
         // A list may say another way, and other subtitles, than before.
@@ -281,7 +297,7 @@ impl Inner {
                 true => known.via.clone(),
                 false => listed.via.clone(),
             };
-            let found = found(&via, known.film.identity, None);
+            let found = found(&via, (known.film.identity, known.told), None);
             let known = Known {
                 via,
                 subtitles: listed.subtitles.clone(),
@@ -300,6 +316,7 @@ impl Inner {
             Some(version) => Ok(Probed {
                 version,
                 via: Vec::new(),
+                told: Told::default(),
             }),
             None => self.source.probe(endpoint, &listed.path).await,
         };
@@ -308,14 +325,14 @@ impl Inner {
             has_answered.store(true, Ordering::Relaxed);
         }
         let judged = match probed {
-            Ok(Probed { version, via }) => self
+            Ok(Probed { version, via, told }) => self
                 .judge(endpoint, &listed.path, &address, version, known.as_ref())
                 .await
-                .map(|film| (film, via)),
+                .map(|film| (film, via, told)),
             Err(fault) => Err(fault),
         };
         match (judged, known) {
-            (Ok((film, said)), _) => {
+            (Ok((film, said, told)), _) => {
                 let identity = film.identity;
                 // A list says it of films whose answers do not: those of servers that know no `Via`.
                 let via = if listed.via.is_empty() {
@@ -323,8 +340,9 @@ impl Inner {
                 } else {
                     listed.via.clone()
                 };
-                let found = found(&via, identity, None);
+                let found = found(&via, (identity, told), None);
                 let known = Known {
+                    told,
                     film,
                     file: listed.file.clone(),
                     hint: listed.hint.clone(),
@@ -342,9 +360,11 @@ impl Inner {
                     len: 0,
                     etag: None,
                     modified: None,
+                    edition: None,
                 };
                 let identity = nobody.identity(&address.to_string_lossy());
-                Some(found(&listed.via, identity, Some(fault.to_string())))
+                let version = (identity, Told::default());
+                Some(found(&listed.via, version, Some(fault.to_string())))
             }
         }
     }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use reelway_catalogue::{Found, IndexingError, Shelf, Soon, SubtitleFile, SubtitlePlace};
+use reelway_clock::Monotonic;
 use reelway_media::{Index, IndexOptions, ReadIndexError, index_with};
 use reelway_store::{BlockSource, Fill, Lane, Opener, ReadError, Store};
 use reelway_supervise::lock;
@@ -22,6 +23,9 @@ use crate::config::SourceConfig;
 use crate::fault::Fault;
 use crate::listing::{Listed, ListingFile};
 use crate::lists::known_version;
+use crate::made::Made;
+use crate::recording::Told;
+use crate::rounds::Rounds;
 use crate::siblings::Group;
 use crate::source::{Film, Source};
 use crate::stats::OriginStats;
@@ -42,6 +46,8 @@ pub struct Origin(Arc<Inner>);
 pub(crate) struct Inner {
     pub source: Source,
     pub films: Mutex<HashMap<PathBuf, Known>>,
+    /// When it is looked which there are, and how far recordings have grown.
+    rounds: Mutex<Rounds>,
     /// Texts of the subtitles beside them.
     texts: Mutex<Texts>,
     /// What was listed last.
@@ -72,6 +78,8 @@ pub(crate) struct Known {
     pub via: Vec<String>,
     /// Files of subtitles beside it.
     pub subtitles: Vec<Beside>,
+    /// What is said of it as a recording.
+    pub told: Told,
 }
 
 impl Origin {
@@ -102,6 +110,7 @@ impl Origin {
         let origin = Arc::new(Origin(Arc::new(Inner {
             source,
             films: Mutex::new(films),
+            rounds: Mutex::default(),
             texts: Mutex::default(),
             listing: Mutex::new(listing),
             has_listed: AtomicBool::new(false),
@@ -183,6 +192,7 @@ fn recall(source: &Source, listing: &mut ListingFile) -> HashMap<PathBuf, Known>
                 hint: listed.hint,
                 via: listed.via,
                 subtitles: listed.subtitles,
+                told: Told::default(),
             };
             (address, known)
         })
@@ -210,9 +220,14 @@ impl Shelf for Origin {
             known.ok_or_else(|| elsewhere("it is not there any more".into()))?;
         // Another Reelway may have it already.
         let (inner, wanted) = (self.0.clone(), film.clone());
-        let index = self.wait(async move { inner.source.index(&wanted, !via.is_empty()).await });
-        if let Some(index) = index.flatten() {
-            return Ok((film.identity, index));
+        let asked = self.wait(async move { inner.source.index(&wanted, !via.is_empty()).await });
+        let made = asked.unwrap_or_else(|| Err("the server is closing".into()));
+        if let Some(Made { index, of }) = made.map_err(elsewhere)? {
+            let identity = match of {
+                Some((endpoint, version)) => self.0.has_grown(&film, endpoint, version),
+                None => film.identity,
+            };
+            return Ok((identity, index));
         }
         let mut window: (Range<u64>, Vec<u8>) = (0..0, Vec::new());
         let read = |range: Range<u64>, bytes: &mut Vec<u8>| {
@@ -262,21 +277,33 @@ impl Shelf for Origin {
 
     fn patience(&self, unfinished: bool) -> Duration {
         let refresh = self.0.source.config.refresh;
-        match unfinished {
+        self.0.patience(match unfinished {
             true => refresh.min(SOON),
             false => refresh,
-        }
+        })
     }
 }
 
 impl Opener for Origin {
-    fn open(&self, path: &Path) -> io::Result<(Arc<dyn BlockSource>, Lane)> {
+    fn open(
+        &self,
+        path: &Path,
+        known: Option<FileIdentity>,
+    ) -> io::Result<(Arc<dyn BlockSource>, Lane)> {
         let film = self.0.film(path).ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::NotFound,
                 "the source no longer has this film",
             )
         })?;
+        let film = match known {
+            Some(before)
+                if before != film.identity && before.may_have_grown_into(&film.identity) =>
+            {
+                Arc::new(film.before(before))
+            }
+            _ => film,
+        };
         let opened = OpenFilm {
             film,
             inner: self.0.clone(),
@@ -358,8 +385,15 @@ impl Inner {
         self.films().get(path).map(|known| known.film.clone())
     }
 
+    /// Does something with when it is looked which films there are.
+    pub fn at_rounds<T>(&self, act: impl FnOnce(&mut Rounds, Monotonic) -> T) -> T {
+        let now = reelway_clock::now();
+        act(&mut lock(&self.rounds), now)
+    }
+
     /// Has it looked again which films there are.
     fn look_again(&self) {
+        self.at_rounds(|rounds, _| rounds.is_due());
         if let Some(listener) = &*lock(&self.on_changed) {
             listener();
         }

@@ -230,6 +230,7 @@ fn version(meta: &ObjectMeta) -> Version {
         len: meta.size,
         etag: meta.e_tag.clone(),
         modified: Some(meta.last_modified.timestamp()),
+        edition: None,
     }
 }
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use reelway_catalogue::MOST_SUBTITLE_BYTES;
 use reelway_clock::Monotonic;
-use reelway_media::Index;
 use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use tracing::{debug, info, warn};
@@ -17,7 +16,6 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::config::SourceConfig;
 use crate::endpoint::{Endpoint, Probed};
 use crate::fault::Fault;
-use crate::indexes;
 use crate::retry::{Attempts, Health};
 use crate::siblings::{AtSiblings, Group, Siblings};
 use crate::stats::OriginStats;
@@ -41,14 +39,14 @@ pub(crate) struct Source {
     pub siblings: Option<Siblings>,
     health: Mutex<Health>,
     turns: Turns,
-    counters: Counters,
+    pub counters: Counters,
 }
 
 /// What a source has done.
 #[derive(Debug, Default)]
-struct Counters {
-    requests: AtomicU64,
-    bytes: AtomicU64,
+pub(crate) struct Counters {
+    pub requests: AtomicU64,
+    pub bytes: AtomicU64,
     faults: AtomicU64,
 }
 
@@ -67,7 +65,7 @@ pub(crate) struct Film {
     /// Digest of its spots, where there are several endpoints.
     spots: OnceLock<u128>,
     /// What of it is at siblings.
-    at_siblings: AtSiblings,
+    pub at_siblings: AtSiblings,
 }
 
 /// What is known of an endpoint's version of a film.
@@ -108,6 +106,31 @@ impl Film {
     fn pins(&self) -> MutexGuard<'_, Vec<Pin>> {
         // Each is set in one step.
         supervise::whole(self.pins.lock())
+    }
+
+    /// The film as it was before it has grown, when it was this.
+    pub fn before(&self, identity: FileIdentity) -> Film {
+        let as_it_was = |pin: &Pin| match pin {
+            Pin::Is(version) => Pin::Is(Version {
+                len: identity.size,
+                ..version.clone()
+            }),
+            other => other.clone(),
+        };
+        Film {
+            path: self.path.clone(),
+            address: self.address.clone(),
+            identity,
+            lasting: self.lasting,
+            at_siblings: AtSiblings::new(&identity, self.lasting),
+            pins: Mutex::new(self.pins().iter().map(as_it_was).collect()),
+            spots: OnceLock::new(),
+        }
+    }
+
+    /// Whether it is a recording that another Reelway has, which may grow.
+    pub fn is_recording(&self) -> bool {
+        self.identity.of_recording().is_some()
     }
 
     /// What is known of an endpoint.
@@ -277,9 +300,9 @@ impl Source {
     /// Which version of a film an endpoint has, where it does not come from this server.
     pub async fn probe(&self, endpoint: usize, path: &str) -> Result<Probed, Fault> {
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
-        let Probed { version, via } = self.endpoints[endpoint].probe(path).await?;
-        let via = via::allowed(via, &self.config.own_id)?;
-        Ok(Probed { version, via })
+        let probed = self.endpoints[endpoint].probe(path).await?;
+        let via = via::allowed(probed.via, &self.config.own_id)?;
+        Ok(Probed { via, ..probed })
     }
 
     async fn part(
@@ -378,32 +401,6 @@ impl Source {
             hash.update(&bytes[..wanted]);
         }
         Ok(hash.digest128())
-    }
-
-    /// The film's index, as a sibling or its origin has made it; `None`: the film's tables are to be read.
-    pub async fn index(&self, film: &Film, origin_is_reelway: bool) -> Option<Index> {
-        if let Some(siblings) = &self.siblings
-            && let Some(index) = siblings.index(&film.at_siblings).await
-        {
-            return Some(index);
-        }
-        let mut endpoints = self.endpoints.iter().enumerate();
-        let (web, version) = endpoints
-            .find_map(|(number, endpoint)| match (endpoint, film.pin(number)) {
-                (Endpoint::Web(web), Pin::Is(version)) => Some((web, version)),
-                _ => None,
-            })
-            .filter(|_| origin_is_reelway)?;
-        self.counters.requests.fetch_add(1, Ordering::Relaxed);
-        let came = |bytes| {
-            self.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
-        };
-        let index = indexes::fetch(web, &film.path, &version, came).await;
-        index.unwrap_or_else(|why| {
-            let (shown, path) = (web.address().shown(), &film.path);
-            warn!("{shown}: {path}: {why}; the film itself is read instead of its index");
-            None
-        })
     }
 
     /// The text of this version of the film's subtitles of this number, from the first endpoint that has it.

@@ -13,6 +13,9 @@ pub struct Version {
     pub etag: Option<String>,
     /// `Last-Modified` in seconds since 1970.
     pub modified: Option<i64>,
+    /// What another Reelway calls it for as long as it only grows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edition: Option<String>,
 }
 
 impl Version {
@@ -43,20 +46,21 @@ impl Version {
     }
 
     /// The film's identity for indexes and cached blocks: the same endpoint, address and version. It is
-    /// none of a file's.
+    /// none of a file's. That of a recording has the same number when it has grown.
     pub fn identity(&self, address: &str) -> FileIdentity {
+        let changed = self.modified.unwrap_or_default();
+        let changed = changed.saturating_mul(1_000_000_000);
+        if let Some(edition) = &self.edition {
+            let text = format!("{address}\nrecording {edition}");
+            return FileIdentity::remote_recording(xxh3_128(text.as_bytes()), self.len, changed);
+        }
         let text = format!(
             "{address}\n{}\n{}\n{}",
             self.len,
             self.etag.as_deref().unwrap_or_default(),
             self.modified.unwrap_or_default()
         );
-        let changed = self.modified.unwrap_or_default();
-        FileIdentity::remote(
-            xxh3_128(text.as_bytes()),
-            self.len,
-            changed.saturating_mul(1_000_000_000),
-        )
+        FileIdentity::remote(xxh3_128(text.as_bytes()), self.len, changed)
     }
 }
 
@@ -69,6 +73,7 @@ mod tests {
             len: 10,
             etag: etag.map(str::to_owned),
             modified,
+            edition: None,
         }
     }
 
@@ -111,5 +116,26 @@ mod tests {
             assert!(!identities[nth + 1..].contains(one));
         }
         assert_eq!(base.identity("http://a/x"), identities[0]);
+    }
+
+    #[test]
+    fn a_recording_that_grows_keeps_its_number_and_no_other_version_has_it() {
+        let of = |len, edition: &str| {
+            Version {
+                len,
+                edition: Some(edition.to_owned()),
+                ..version(Some("\"a\""), Some(5))
+            }
+            .identity("http://a/x")
+        };
+        let (short, long) = (of(10, "1f"), of(20, "1f"));
+        assert!(short.may_have_grown_into(&long) && !long.may_have_grown_into(&short));
+        assert_eq!(short.of_recording(), long.of_recording());
+        assert!(short.of_recording().is_some());
+        let other = of(20, "2f");
+        assert!(!short.may_have_grown_into(&other));
+        let plain = version(Some("\"a\""), Some(5)).identity("http://a/x");
+        assert_eq!(plain.of_recording(), None);
+        assert!(!plain.may_have_grown_into(&long) && plain.number() != long.number());
     }
 }

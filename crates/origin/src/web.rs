@@ -13,6 +13,7 @@ use reqwest::{Client, ClientBuilder, Response, StatusCode};
 use crate::address::Address;
 use crate::check;
 use crate::fault::Fault;
+use crate::recording::Told;
 use crate::redirects::{self, Hosts};
 use crate::secret::Secret;
 use crate::version::Version;
@@ -103,15 +104,20 @@ impl Web {
         }
     }
 
-    /// Which version of a film is there, and by which Reelways it comes.
-    pub async fn probe(&self, path: &str) -> Result<(Version, Vec<String>), Fault> {
+    /// Which version of a film is there, by which Reelways it comes, and what is said of it as a recording.
+    pub async fn probe(&self, path: &str) -> Result<(Version, Vec<String>, Told), Fault> {
         let mut headers = HeaderMap::new();
         headers.insert(RANGE, HeaderValue::from_static("bytes=0-0"));
         let answer = self.ask(path, "", headers).await?;
         let version = check::probed(answer.status(), answer.headers())?;
         let lines = answer.headers().get_all(VIA).iter();
         let via = via::said(lines.filter_map(|line| line.to_str().ok()));
-        Ok((version, via))
+        let recording = check::recording(answer.headers());
+        Ok((
+            version,
+            via,
+            recording.map_or(Told::default(), |said| said.told),
+        ))
     }
 
     /// Fills `into` with the film's bytes `range`; `have` counts those that came, also before a fault.
@@ -165,15 +171,17 @@ impl Web {
         }
     }
 
-    /// An index of this version of a film, handed over as it comes; `false` where the server has none to give.
+    /// An index of this version of a film, handed over as it comes, with its version: of a recording, it may be a longer one.
+    /// `false` where the server has none to give.
     pub async fn index(
         &self,
         path: &str,
         version: &Version,
-        mut take: impl FnMut(&[u8]) -> Result<(), Fault>,
+        mut take: impl FnMut(&Version, &[u8]) -> Result<(), Fault>,
     ) -> Result<bool, Fault> {
         let mut headers = HeaderMap::new();
-        if let Some(tag) = version.strong()
+        if version.edition.is_none()
+            && let Some(tag) = version.strong()
             && let Ok(tag) = HeaderValue::from_str(tag)
         {
             headers.insert(IF_MATCH, tag);
@@ -189,8 +197,9 @@ impl Web {
         if given.is_none_or(|given| given != INDEX) {
             return Ok(false);
         }
+        let version = check::indexed(answer.headers(), version)?;
         while let Some(chunk) = self.chunk(&mut answer).await? {
-            take(&chunk)?;
+            take(&version, &chunk)?;
         }
         Ok(true)
     }
@@ -244,7 +253,9 @@ fn conditions(version: &Version, range: &Range<u64>) -> HeaderMap {
         RANGE,
         &format!("bytes={}-{}", range.start, range.end.saturating_sub(1)),
     );
-    if let Some(tag) = version.strong() {
+    if version.edition.is_some() {
+        // It may have grown, and is the same as far as it was: the answer says whether.
+    } else if let Some(tag) = version.strong() {
         set(IF_MATCH, tag);
     } else if let Some(modified) = version
         .modified

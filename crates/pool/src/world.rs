@@ -25,6 +25,11 @@ pub trait Source {
     /// The number that [`crate::Pool::open`] gave it.
     fn number(&self) -> FilmId;
 
+    /// The film's number for a block: another one, where the block is not the same for as long as the film has its number.
+    fn number_of(&self, _block: u32) -> FilmId {
+        self.number()
+    }
+
     /// The queue of the place where it lies, a number from [`crate::Pool::add_queue`].
     fn queue(&self) -> usize;
 
@@ -35,6 +40,10 @@ pub trait Source {
 impl<S: Source> Source for Arc<S> {
     fn number(&self) -> FilmId {
         (**self).number()
+    }
+
+    fn number_of(&self, block: u32) -> FilmId {
+        (**self).number_of(block)
     }
 
     fn queue(&self) -> usize {

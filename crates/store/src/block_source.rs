@@ -32,6 +32,10 @@ pub trait BlockSource: Send + Sync + std::fmt::Debug + 'static {
 /// Opens films that lie below a prefix (see [`crate::Store::mount`]).
 pub trait Opener: Send + Sync + 'static {
     /// Opens the film of this path, the prefix included. Called where waiting is allowed; the wait must
-    /// be bounded.
-    fn open(&self, path: &Path) -> io::Result<(Arc<dyn BlockSource>, Lane)>;
+    /// be bounded. `known`: what it was before; where it has only grown since, it is opened as that.
+    fn open(
+        &self,
+        path: &Path,
+        known: Option<FileIdentity>,
+    ) -> io::Result<(Arc<dyn BlockSource>, Lane)>;
 }

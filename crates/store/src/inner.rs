@@ -3,12 +3,13 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use reelway_cache::{BlockId, FilmId};
+use reelway_cache::BlockId;
 use reelway_clock::Monotonic;
 use reelway_pool::{News, Pin};
 use reelway_supervise as supervise;
@@ -25,7 +26,7 @@ use crate::lane::{Lane, LaneState};
 use crate::live::{self, Finished, Pool, Read, Request};
 use crate::local::LocalFile;
 use crate::observer::Observer;
-use crate::source::{Closed, Source};
+use crate::source::{Closed, Numbers, Source};
 use crate::span::Owner;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, fence, lock};
 use crate::tier::Tier;
@@ -233,10 +234,40 @@ impl Inner {
         all
     }
 
-    /// A film is opened once more; its number, and where that goes when it is closed.
-    pub fn opened(&self, identity: FileIdentity) -> (FilmId, Closed) {
-        let number = self.pool().open(identity, reelway_clock::now());
-        (number, self.closed.clone())
+    /// A film is opened once more; its numbers. `recording`: it may grow, and keeps these blocks and this identity then.
+    pub fn opened(
+        &self,
+        identity: FileIdentity,
+        recording: Option<(FileIdentity, Range<u32>)>,
+    ) -> Numbers {
+        let mut pool = self.pool();
+        let now = reelway_clock::now();
+        let (film, others) = match recording {
+            Some((lasting, same)) => (
+                pool.open(lasting, now),
+                Some((pool.open(identity, now), same)),
+            ),
+            None => (pool.open(identity, now), None),
+        };
+        Numbers {
+            film,
+            others,
+            closed: self.closed.clone(),
+        }
+    }
+
+    /// What stays of a film on another server when it grows: its identity as a recording, and the blocks that lie wholly
+    /// behind what its program may write again when it ends, and before its end.
+    fn lasting(
+        &self,
+        identity: &FileIdentity,
+        mark: Option<Mark>,
+    ) -> Option<(FileIdentity, Range<u32>)> {
+        let (lasting, mark) = identity.of_recording().zip(mark)?;
+        let number = |block: u64| u32::try_from(block).unwrap_or(u32::MAX);
+        let first = mark.from.div_ceil(self.block_bytes());
+        let end = identity.size / self.block_bytes();
+        Some((lasting, number(first)..number(end)))
     }
 
     /// The policy is to know of something before it is asked next.
@@ -298,8 +329,8 @@ impl Inner {
         let lane = makers.lane(file.lane(), |name, depth| self.lane(name, depth, true));
         let files = Arc::downgrade(self) as Weak<dyn Files>;
         let view = Viewed::new(view, Arc::clone(file), makers, files);
-        let number = self.opened(view.identity());
-        Ok(Source::new(Arc::new(view), lane, number, None))
+        let numbers = self.opened(view.identity(), None);
+        Ok(Source::new(Arc::new(view), lane, numbers, None))
     }
 
     pub fn open(
@@ -312,20 +343,23 @@ impl Inner {
             .find(|(prefix, _)| path.starts_with(prefix))
             .map(|(_, opener)| Arc::clone(opener));
         if let Some(opener) = opener {
-            let (source, lane) = opener.open(path)?;
+            let (before, mark) = known.unzip();
+            let (source, lane) = opener.open(path, before)?;
+            let identity = source.identity();
+            let recording = self.lasting(&identity, mark);
             let tier = self.tier.as_ref().filter(|_| source.is_lasting());
             let tier = tier.map(|(tier, lane)| {
-                let film = tier.film(source.identity());
+                let film = tier.film(identity, recording.clone());
                 (film, lane.clone())
             });
-            let number = self.opened(source.identity());
-            return Ok(Source::new(source, lane, number, tier));
+            let numbers = self.opened(identity, recording);
+            return Ok(Source::new(source, lane, numbers, tier));
         }
         let (file, refused) = LocalFile::open(path, known)?;
         let (disk, lane) = self.disk(file.identity.device, file.by)?;
-        let number = self.opened(file.identity);
+        let numbers = self.opened(file.identity, None);
         let file = Arc::new(OnDisk::new(file, refused, disk));
-        Ok(Source::new(file, lane, number, None))
+        Ok(Source::new(file, lane, numbers, None))
     }
 }
 

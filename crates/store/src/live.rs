@@ -26,6 +26,10 @@ impl reelway_pool::Source for Source {
         self.number()
     }
 
+    fn number_of(&self, block: u32) -> FilmId {
+        self.number_of(block)
+    }
+
     fn queue(&self) -> usize {
         self.lane().0.number
     }

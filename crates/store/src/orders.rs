@@ -82,7 +82,7 @@ fn store(blocks: usize, ahead: Option<Ahead>) -> (Store, Arc<Source>, Arc<Number
     let source = Source::new(
         Arc::clone(&film) as Arc<dyn BlockSource>,
         lane,
-        store.inner().opened(film.identity()),
+        store.inner().opened(film.identity(), None),
         None,
     );
     (store, Arc::new(source), film)

@@ -1,5 +1,6 @@
 //! An opened film.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +18,32 @@ use crate::tier::TierFilm;
 /// Numbers of films that were closed, which may happen under the pool's lock: the pool is told when it is next changed.
 pub(crate) type Closed = Arc<Mutex<Vec<FilmId>>>;
 
+/// The film's numbers in the pool, given back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    /// Of a film that grows, the same when it has grown.
+    pub film: FilmId,
+    /// Of the blocks that may be others then, and those that are not.
+    pub others: Option<(FilmId, Range<u32>)>,
+    pub closed: Closed,
+}
+
+impl Numbers {
+    fn of(&self, block: u32) -> FilmId {
+        match &self.others {
+            Some((number, same)) if !same.contains(&block) => *number,
+            _ => self.film,
+        }
+    }
+}
+
+impl Drop for Numbers {
+    fn drop(&mut self) {
+        let others = self.others.as_ref().map(|(number, _)| *number);
+        lock(&self.closed).extend([self.film].into_iter().chain(others));
+    }
+}
+
 /// An opened film, shared by all who play it.
 #[derive(Debug)]
 pub struct Source {
@@ -24,31 +51,22 @@ pub struct Source {
     lane: Lane,
     identity: FileIdentity,
     changed: AtomicBool,
-    /// The film's number in the pool, given back when this is dropped.
-    number: FilmId,
-    closed: Closed,
+    numbers: Numbers,
     /// The tier below, for what lies afar, and its lane.
     tier: Option<(Arc<TierFilm>, Lane)>,
-}
-
-impl Drop for Source {
-    fn drop(&mut self) {
-        lock(&self.closed).push(self.number);
-    }
 }
 
 impl Source {
     pub(crate) fn new(
         from: Arc<dyn BlockSource>,
         lane: Lane,
-        (number, closed): (FilmId, Closed),
+        numbers: Numbers,
         tier: Option<(Arc<TierFilm>, Lane)>,
     ) -> Source {
         Source {
             tier,
             identity: from.identity(),
-            number,
-            closed,
+            numbers,
             from,
             lane,
             changed: AtomicBool::new(false),
@@ -115,7 +133,18 @@ impl Source {
 
     /// The film's number as the cache policy knows it, the same as long as this is open.
     pub fn number(&self) -> FilmId {
-        self.number
+        self.numbers.film
+    }
+
+    /// All numbers that blocks of it have.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = FilmId> {
+        let others = self.numbers.others.as_ref().map(|(number, _)| *number);
+        [self.numbers.film].into_iter().chain(others)
+    }
+
+    /// The film's number for a block.
+    pub(crate) fn number_of(&self, block: u32) -> FilmId {
+        self.numbers.of(block)
     }
 
     /// Whether it is known to have changed, without asking where it lies.

@@ -61,6 +61,11 @@ pub struct StoreStats {
     pub viewers: u64,
 }
 
+/// By what blocks of a film are kept: those that stay when it grows by the first, if there are such.
+fn names(film: FileIdentity) -> impl Iterator<Item = FileIdentity> {
+    film.of_recording().into_iter().chain([film])
+}
+
 /// Closes the store with its last handle.
 struct Owner(Arc<Inner>);
 
@@ -268,12 +273,14 @@ impl Store {
         let pool = self.0.0.pool();
         let mut found: Vec<_> = files
             .iter()
-            .map(|file| pool.film(*file).map(|number| (number, Vec::new())))
+            .map(|file| {
+                let mut numbers = names(*file).filter_map(|name| pool.film(name));
+                numbers.next().map(|number| (number, Vec::new()))
+            })
             .collect();
-        let places: HashMap<FilmId, usize> = found
-            .iter()
-            .enumerate()
-            .filter_map(|(place, film)| Some((film.as_ref()?.0, place)))
+        let places: HashMap<FilmId, usize> = (files.iter().enumerate())
+            .flat_map(|(place, file)| names(*file).map(move |name| (place, name)))
+            .filter_map(|(place, name)| Some((pool.film(name)?, place)))
             .collect();
         for block in pool.blocks() {
             let place = places.get(&block.film).copied();
@@ -290,7 +297,12 @@ impl Store {
 
     /// The numbers of a film's blocks that are in memory, in order.
     pub fn blocks_of(&self, source: &Source) -> Vec<u32> {
-        self.0.0.pool().blocks_of(source.number())
+        let pool = self.0.0.pool();
+        let numbers = source.numbers();
+        let mut blocks: Vec<u32> = numbers.flat_map(|number| pool.blocks_of(number)).collect();
+        drop(pool);
+        blocks.sort_unstable();
+        blocks
     }
 
     /// Gets the bytes `range` of a film, and calls `done` with them: at once on this thread where all
@@ -358,7 +370,7 @@ impl Store {
     /// done and their memory is needed.
     pub fn forget(&self, file: FileIdentity) -> usize {
         let mut files = view::of(file, lock(&self.0.0.sources).keys());
-        files.push(file);
+        files.extend(names(file));
         let mut freed = 0;
         self.0.0.with_pool(|pool, now, finished| {
             freed = files.iter().map(|file| pool.forget(*file, now)).sum();
@@ -371,7 +383,7 @@ impl Store {
     /// What viewers play from at the moment stays in memory until they are done.
     pub fn purge(&self, file: FileIdentity) -> usize {
         if let Some((tier, _)) = &self.0.0.tier {
-            tier.purge(file);
+            names(file).for_each(|name| tier.purge(name));
         }
         self.forget(file)
     }
@@ -379,7 +391,8 @@ impl Store {
     /// From now on the tier lets blocks of these films in at once, and lets none of them go for others; no other film is kept.
     pub fn keep(&self, films: &[FileIdentity]) {
         if let Some((tier, _)) = &self.0.0.tier {
-            tier.keep(films);
+            let names: Vec<_> = films.iter().flat_map(|film| names(*film)).collect();
+            tier.keep(&names);
         }
     }
 

@@ -18,6 +18,11 @@ pub struct FileIdentity {
 
 /// The bit of a device's number that no file has: it tells a film that lies on another server.
 const REMOTE: u64 = 1 << 63;
+/// The upper half of a device's number by which a film there is a recording, whose number stays while it grows. Another film has
+/// it by chance, once in two thousand million, which does no harm: no other version has the same number.
+const RECORDING: u64 = 0xc7ec_0d1b << 32;
+/// The half that it is in.
+const UPPER: u64 = 0xffff_ffff << 32;
 
 impl FileIdentity {
     /// That of `size` bytes on another server, last changed then (ns since 1970), which this number names: their address and
@@ -29,6 +34,24 @@ impl FileIdentity {
             size,
             mtime_ns,
         }
+    }
+
+    /// That of a recording on another server, which has so many bytes now. This number names its address and what its server
+    /// calls it while it grows.
+    pub fn remote_recording(number: u128, size: u64, mtime_ns: i64) -> FileIdentity {
+        FileIdentity {
+            device: (number >> 64) as u64 & !UPPER | RECORDING,
+            ..FileIdentity::remote(number, size, mtime_ns)
+        }
+    }
+
+    /// The identity that a recording on another server keeps while it grows; `None`: it is none.
+    pub fn of_recording(&self) -> Option<FileIdentity> {
+        (self.device & UPPER == RECORDING).then_some(FileIdentity {
+            size: 0,
+            mtime_ns: 0,
+            ..*self
+        })
     }
 
     /// That of a view of this file, which has so many bytes.
@@ -47,10 +70,10 @@ impl FileIdentity {
     }
 
     /// Whether this file may have become `now` by growing: it is the same file, and not shorter. That what it had is unchanged,
-    /// its [`Mark`](crate::Mark) says.
+    /// its [`Mark`](crate::Mark) says; of one on another server, its number.
     pub fn may_have_grown_into(&self, now: &FileIdentity) -> bool {
         let is_same = (self.device, self.inode) == (now.device, now.inode);
-        is_same && !self.is_remote() && self.size <= now.size && self.mtime_ns <= now.mtime_ns
+        is_same && self.size <= now.size && self.mtime_ns <= now.mtime_ns
     }
 
     /// Whether it is a film on another server.
@@ -83,4 +106,32 @@ impl From<&Metadata> for FileIdentity {
 /// A device number as the kernel's files write it: major and minor.
 pub fn device_numbers(device: u64) -> (u32, u32) {
     (libc::major(device), libc::minor(device))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_elsewhere_is_the_same_when_it_has_grown_and_no_other_film_is() {
+        let of = |size| FileIdentity::remote_recording(u128::MAX, size, size as i64);
+        let lasting = of(1).of_recording();
+        assert!(of(1).is_remote() && of(1) != of(2));
+        assert_eq!(of(2).of_recording(), lasting);
+        assert!(lasting.is_some() && lasting.and_then(|film| film.of_recording()) == lasting);
+        assert!(of(1).may_have_grown_into(&of(2)) && !of(2).may_have_grown_into(&of(1)));
+        assert_eq!(of(1).number(), of(2).number());
+        let other = FileIdentity::remote_recording(3, 2, 2);
+        assert!(!of(1).may_have_grown_into(&other));
+        for number in [0, u128::MAX] {
+            assert_eq!(FileIdentity::remote(number, 1, 1).of_recording(), None);
+        }
+        let file = FileIdentity {
+            device: 0x801,
+            inode: 2,
+            size: 3,
+            mtime_ns: 4,
+        };
+        assert_eq!(file.of_recording(), None);
+    }
 }

@@ -3,6 +3,7 @@
 
 mod edges;
 mod group;
+mod growing;
 mod redirects;
 mod siblings;
 

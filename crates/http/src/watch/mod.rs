@@ -22,7 +22,7 @@ pub(crate) mod subtitles;
 
 use std::sync::Arc;
 
-use axum::http::{Method, StatusCode, header, request::Parts};
+use axum::http::{HeaderName, Method, StatusCode, header, request::Parts};
 use reelway_catalogue::Place;
 use reelway_viewing::{Caller, is_token};
 
@@ -38,6 +38,9 @@ use crate::films::{Films, Show};
 use crate::node::Addresses;
 use crate::route::{self, Target};
 use crate::status::Status;
+
+/// What is said of a film that may grow.
+const RECORDING: HeaderName = HeaderName::from_static("reelway-recording");
 
 /// What a player may ask with from a foreign page, and what it may see of the answer.
 const ALLOWED: &str = "Range, If-Range, If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since, \
@@ -175,11 +178,25 @@ impl Watch {
                 self.subtitles.answer(film, number, request).await
             }
             Target::File => {
-                let answered = self.files.answer(show, request, caller).await;
-                answered.map(|answer| self.with_via(answer, title))
+                let answered = self.files.answer(show.clone(), request, caller).await;
+                let answer = answered.map(|answer| self.with_via(answer, title))?;
+                Ok(self.with_recording(answer, &show))
             }
-            Target::Index => self.indexes.answer(show, request, caller).await,
+            Target::Index => {
+                let answered = self.indexes.answer(show.clone(), request, caller).await;
+                answered.map(|answer| self.with_recording(answer, &show))
+            }
         }
+    }
+
+    /// Says of a film that may grow what an edge needs to follow it.
+    fn with_recording(&self, mut answer: Answer, show: &Show) -> Answer {
+        let status = &self.status;
+        let told = (self.films).told(show, status.now(), status.time_of_day());
+        if let Some(told) = told {
+            answer::set(&mut answer, RECORDING, &told);
+        }
+        answer
     }
 
     /// Says by which servers a film comes here, and from here (RFC 9110 7.6.3): a server that finds itself among them does not

@@ -164,7 +164,7 @@ impl Siblings {
             let web = self.group.ask(sibling);
             let came = |bytes| self.group.came(sibling, bytes);
             match indexes::fetch(web, &path, &version, came).await {
-                Ok(Some(index)) => return Some(index),
+                Ok(Some((_, index))) => return Some(index),
                 Ok(None) => {}
                 Err(why) => {
                     let shown = self.group.shown(sibling);

@@ -44,12 +44,11 @@ impl<W: World> Pool<W> {
         let What::Blocks(source, blocks) = &request.what else {
             return 0;
         };
-        let film = source.number();
         blocks
             .clone()
             .filter(|block| {
                 let id = BlockId {
-                    film,
+                    film: source.number_of(*block),
                     block: *block,
                 };
                 !self.slots.contains_key(&id) && source.queue_of(*block) == number

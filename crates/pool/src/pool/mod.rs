@@ -241,8 +241,10 @@ impl<W: World> Pool<W> {
                 }));
             }
         };
-        let film = source.number();
-        let id = |block| BlockId { film, block };
+        let id = |block| BlockId {
+            film: source.number_of(block),
+            block,
+        };
         let mut parts: Vec<Option<Pin<W::Memory>>> = Vec::with_capacity(blocks.len());
         let queue = source.queue();
         let (mut absent, mut reading) = (0, 0);

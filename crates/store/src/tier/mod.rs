@@ -18,6 +18,7 @@ mod files;
 mod shelf;
 mod work;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use reelway_pool::tier::{Books, Budget, Look, TierStats};
@@ -66,10 +67,16 @@ impl Tier {
         Ok(Arc::new(Tier { shelf, work }))
     }
 
-    /// A film that is opened.
-    pub fn film(&self, identity: FileIdentity) -> Arc<TierFilm> {
+    /// A film that is opened. `recording`: it may grow, and keeps these blocks and this identity then.
+    pub fn film(
+        &self,
+        identity: FileIdentity,
+        recording: Option<(FileIdentity, Range<u32>)>,
+    ) -> Arc<TierFilm> {
+        let opened = Opened::new(&self.shelf, identity);
         Arc::new(TierFilm {
-            opened: Opened::new(&self.shelf, identity),
+            lasting: recording.map(|(lasting, same)| (Opened::new(&self.shelf, lasting), same)),
+            opened,
             work: Arc::clone(&self.work),
         })
     }
@@ -81,7 +88,7 @@ impl Tier {
         }
     }
 
-    /// Drops what is held of a film, and what waits to be written.
+    /// Drops what is held by the identity of a film, and what waits to be written.
     pub fn purge(&self, film: FileIdentity) {
         self.work.give_up(film);
         let Some(mut books) = self.shelf.books() else {
@@ -107,6 +114,8 @@ impl Tier {
 /// A film afar as the tier knows it.
 pub(crate) struct TierFilm {
     opened: Arc<Opened>,
+    /// The film as a recording, and its blocks that stay when it grows.
+    lasting: Option<(Arc<Opened>, Range<u32>)>,
     work: Arc<Work>,
 }
 
@@ -117,9 +126,17 @@ impl std::fmt::Debug for TierFilm {
 }
 
 impl TierFilm {
+    /// The film by whose identity a block is kept.
+    fn of(&self, block: u32) -> &Arc<Opened> {
+        match &self.lasting {
+            Some((lasting, same)) if same.contains(&block) => lasting,
+            _ => &self.opened,
+        }
+    }
+
     /// Whether the tier holds a block.
     pub fn holds(&self, block: u32) -> bool {
-        self.opened.holds(block)
+        self.of(block).holds(block)
     }
 
     /// The numbers of those of the film's first `blocks` blocks that are not here.
@@ -127,13 +144,14 @@ impl TierFilm {
         let Some(books) = self.opened.shelf.books() else {
             return Vec::new();
         };
-        let lacks = |block: &u32| !books.holds(self.opened.id(*block));
+        let lacks = |block: &u32| !books.holds(self.of(*block).id(*block));
         (0..blocks).filter(lacks).collect()
     }
 
     /// Reads a block from here if it is here, else from where the film lies.
     pub fn read(&self, from: Arc<dyn BlockSource>, mut fill: Fill) {
-        let (opened, shelf) = (&self.opened, &self.opened.shelf);
+        let opened = self.of(fill.block());
+        let shelf = &opened.shelf;
         let id = opened.id(fill.block());
         let name = name(opened.identity, id.block);
         let look = shelf.books().map(|mut books| {
@@ -159,7 +177,7 @@ impl TierFilm {
     /// here then, or is dropped where nothing is written at the moment.
     pub fn take(&self, block: u32, bytes: Pin, len: usize, done: Done) {
         self.work.put(Put {
-            film: Arc::clone(&self.opened),
+            film: Arc::clone(self.of(block)),
             block,
             bytes,
             len,

@@ -191,7 +191,11 @@ impl BlockSource for Stalled {
 struct Door(Arc<Stalled>, Lane);
 
 impl Opener for Door {
-    fn open(&self, _: &Path) -> std::io::Result<(Arc<dyn BlockSource>, Lane)> {
+    fn open(
+        &self,
+        _: &Path,
+        _: Option<FileIdentity>,
+    ) -> std::io::Result<(Arc<dyn BlockSource>, Lane)> {
         Ok((self.0.clone(), self.1.clone()))
     }
 }

@@ -1,0 +1,101 @@
+//! Recordings that grow at another Reelway are asked for more often than its list of films: each with a request of one byte,
+//! however many viewers they have.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use reelway_catalogue::Found;
+use reelway_sys::FileIdentity;
+
+use crate::look::{Entry, PROBES};
+use crate::origin::{Inner, Known};
+use crate::rounds::OFTEN;
+use crate::source::{Film, Pin};
+use crate::version::Version;
+
+impl Inner {
+    /// Time to the next look, where `every` lies between two of the list.
+    pub fn patience(&self, every: Duration) -> Duration {
+        self.at_rounds(|rounds, _| rounds.every = every);
+        let films = self.films();
+        match films.values().any(|known| known.told.soon) {
+            true => every.min(OFTEN),
+            false => every,
+        }
+    }
+
+    /// All films, once it was asked how far recordings have grown; `None`: the list is to be fetched.
+    pub async fn follow(&self) -> Option<Vec<Found>> {
+        let may_wait = self.at_rounds(|rounds, now| rounds.may_wait(now));
+        if !may_wait || self.silent().is_some() {
+            return None;
+        }
+        let soon: Vec<Known> = {
+            let films = self.films();
+            let growing = films.iter().filter(|(_, known)| known.told.soon);
+            let all = growing.map(|(path, _)| path.clone()).collect();
+            let turn = self.at_rounds(|rounds, _| rounds.turn(all));
+            turn.iter()
+                .filter_map(|path| films.get(path).cloned())
+                .collect()
+        };
+        for some in soon.chunks(PROBES) {
+            let has_answered = AtomicBool::new(false);
+            let asked = some
+                .iter()
+                .map(|known| self.ask(known.clone(), &has_answered));
+            join_all(asked).await;
+            if !has_answered.into_inner() {
+                // An origin that is away would be waited for again and again.
+                break;
+            }
+            self.has_answered();
+        }
+        let mut found = self.known();
+        found.extend(self.at_rounds(|rounds, _| rounds.problems.clone()));
+        found.sort_by(|a, b| a.file.cmp(&b.file));
+        Some(found)
+    }
+
+    async fn ask(&self, known: Known, has_answered: &AtomicBool) {
+        let pinned = |endpoint: &usize| matches!(known.film.pin(*endpoint), Pin::Is(_));
+        let Some(endpoint) = (0..self.source.endpoints.len()).find(pinned) else {
+            return;
+        };
+        let listed = Entry {
+            path: known.film.path.clone(),
+            file: known.file,
+            // Whatever the list said.
+            hint: None,
+            via: known.via,
+            subtitles: known.subtitles,
+            version: None,
+        };
+        // What is gone leaves the list when that is fetched.
+        self.take(endpoint, listed, has_answered).await;
+    }
+
+    /// A recording was found to be of this version of an endpoint when its index came; its identity.
+    pub fn has_grown(&self, film: &Film, endpoint: usize, version: Version) -> FileIdentity {
+        if film.pin(endpoint) == Pin::Is(version.clone()) {
+            return film.identity;
+        }
+        let endpoints = self.source.endpoints.len();
+        let grown = Film::new(
+            film.path.clone(),
+            film.address.clone(),
+            endpoints,
+            endpoint,
+            version,
+        );
+        let identity = grown.identity;
+        if let Some(known) = self.films().get_mut(&film.address)
+            && known.film.identity.may_have_grown_into(&identity)
+        {
+            known.film = Arc::new(grown);
+        }
+        identity
+    }
+}

@@ -1,0 +1,94 @@
+//! When the list of films is fetched, and which recordings are asked for between two lists. Pure: time is an argument.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use reelway_catalogue::Found;
+use reelway_clock::Monotonic;
+
+/// Time between two rounds: as often as a server indexes a recording that grows.
+pub(crate) const OFTEN: Duration = Duration::from_secs(5);
+/// Recordings that are asked for in a round at most; the others have their turn in the next.
+const MOST: usize = 64;
+
+/// When it is looked which films there are, and how far recordings have grown.
+#[derive(Debug, Default)]
+pub(crate) struct Rounds {
+    /// When the list was fetched last.
+    listed: Option<Monotonic>,
+    /// Time from one list to the next.
+    pub every: Duration,
+    /// The recording that was asked for last.
+    last: Option<PathBuf>,
+    /// Films that were found with a problem when the list was fetched.
+    pub problems: Vec<Found>,
+}
+
+impl Rounds {
+    /// The list is to be fetched at the next look.
+    pub fn is_due(&mut self) {
+        self.listed = None;
+    }
+
+    /// The list was fetched, or could not be.
+    pub fn has_listed(&mut self, now: Monotonic, found: &[Found]) {
+        self.listed = Some(now);
+        let problems = found.iter().filter(|found| found.problem.is_some());
+        self.problems = problems.cloned().collect();
+    }
+
+    /// Whether the list need not be fetched now.
+    pub fn may_wait(&self, now: Monotonic) -> bool {
+        // Waking takes its time: half of a round is not worth another one.
+        let listed = self.listed.map(|listed| now.since(listed) + OFTEN / 2);
+        listed.is_some_and(|since| since < self.every)
+    }
+
+    /// Those of `all` that are asked for now.
+    pub fn turn(&mut self, all: BTreeSet<PathBuf>) -> Vec<PathBuf> {
+        let is_later = |path: &&PathBuf| self.last.as_ref().is_none_or(|last| *path > last);
+        let (later, earlier): (Vec<_>, Vec<_>) = all.iter().partition(is_later);
+        let turn = later.into_iter().chain(earlier).take(MOST);
+        let turn: Vec<PathBuf> = turn.cloned().collect();
+        self.last = turn.last().cloned();
+        turn
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Monotonic {
+        Monotonic::from_nanos(seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn the_list_is_fetched_as_often_as_is_set_whatever_grows() {
+        let mut rounds = Rounds {
+            every: Duration::from_secs(60),
+            ..Rounds::default()
+        };
+        assert!(!rounds.may_wait(at(1)), "never yet");
+        rounds.has_listed(at(1), &[]);
+        assert!(rounds.may_wait(at(6)) && rounds.may_wait(at(56)));
+        assert!(!rounds.may_wait(at(61)));
+        rounds.is_due();
+        assert!(!rounds.may_wait(at(6)));
+    }
+
+    #[test]
+    fn of_many_recordings_all_have_their_turn() {
+        let all: BTreeSet<PathBuf> = (0..150).map(|n| format!("{n:03}").into()).collect();
+        let mut rounds = Rounds::default();
+        let mut asked = BTreeSet::new();
+        for _ in 0..3 {
+            let turn = rounds.turn(all.clone());
+            assert_eq!(turn.len(), MOST);
+            asked.extend(turn);
+        }
+        assert_eq!(asked, all);
+        assert!(rounds.turn(BTreeSet::new()).is_empty());
+    }
+}
