@@ -83,6 +83,7 @@ mod events;
 mod faults;
 mod fetcher;
 mod fetching;
+mod files;
 mod film;
 mod kernel;
 mod losing;
