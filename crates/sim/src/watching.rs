@@ -7,10 +7,12 @@ use reelway_cache::Watching;
 use reelway_media::{Nanos, SECOND};
 use reelway_playout::{Asked, Group, GroupId, StreamError, Want};
 use reelway_pool::News;
+use reelway_rtp::Bytes;
 use reelway_time::Monotonic;
 
 use crate::config::{Rule, Wrong};
 use crate::disk::WAY;
+use crate::held::InPages;
 use crate::node::{Ask, For, Held, Node};
 use crate::stream::{Pages, Planned};
 use crate::trace::Line;
@@ -45,7 +47,8 @@ impl Node {
             self.watches(id, film, blocks.start);
         }
         if !playing || want.urgent {
-            self.goes_ahead(blocks.end - blocks.start);
+            let blocks = self.films[film].reads(blocks.end - blocks.start);
+            self.goes_ahead(blocks);
         }
         let waiter = Waiter {
             viewer: id,
@@ -104,7 +107,22 @@ impl Node {
             let_go: self.let_go.clone(),
         };
         let film = &self.films[ask.film];
-        let (plan, checked) = film.plan(&mut self.kept, id.0, id.1)?;
+        let held = film.file.as_ref().map(|_| InPages {
+            film,
+            first: ask.first,
+            pins: &bytes.pins,
+        });
+        let held = held.as_ref().map(|held| held as &dyn Bytes);
+        let (plan, checked) = film.plan(&mut self.kept, id, held)?;
+        let received = held.map_or(Ok(()), |held| film.receives(&plan, id, held));
+        self.counters.compared += u64::from(film.file.is_some());
+        if let Err(why) = received {
+            let what = format!(
+                "group {} of track {} of film {}: {why}",
+                id.1, id.0, ask.film
+            );
+            self.broken(Rule::AsPutIn, what);
+        }
         if let Err(why) = checked {
             let what = format!(
                 "group {} of track {} of film {}: {why}",
@@ -191,7 +209,7 @@ impl Node {
         }
         viewer.late = true;
         let blocks = &self.films[viewer.film].parts[want.track][want.group].blocks;
-        let blocks = blocks.end - blocks.start;
+        let blocks = self.films[viewer.film].reads(blocks.end - blocks.start);
         let due = Monotonic::from_nanos(want.deadline);
         let what = format!("group {} of track {}", want.group, want.track);
         self.explain(id, (waiter.at, due), blocks, by, &what);
