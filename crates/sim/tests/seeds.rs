@@ -87,6 +87,8 @@ fn a_thousand_seeds_hold_all_rules_and_come_out_the_same_again() {
         "missed",
         "resent",
         "left_out",
+        "made",
+        "compared",
     ] {
         assert!(of(name) > Some(0), "{name}: {counted:?}");
     }
