@@ -45,6 +45,8 @@ pub enum Wrong {
     SlowDisk,
     /// One read in fifty brings the block of another film.
     OtherBlock,
+    /// A byte in each block of a view is another one, once it was compared.
+    OtherByte,
 }
 
 /// What must hold.

@@ -1,29 +1,23 @@
 //! Blocks of views are made: by the server's own code, of the file's blocks, which the pool is asked for by the same deadline.
 
 use reelway_cache::BlockId;
-use reelway_media::{Filled, Filling};
+use reelway_media::Filled;
 use reelway_pool::Read;
 
-use crate::config::Rule;
+use crate::config::{Rule, Wrong};
 use crate::node::{Ask, For, Held, Node};
 use crate::trace::Line;
-use crate::world::{BLOCK, Broken, Pages};
-
-/// Blocks that are made at once: as many as in the server.
-pub(crate) const MAKERS: usize = 8;
-
-/// A block in the making.
-pub(crate) struct Making {
-    read: Read<Pages>,
-    filling: Filling,
-}
+use crate::world::{BLOCK, Broken, Making, Pages};
 
 impl Node {
     /// A block of a view is to be made, in the read of this number.
     pub fn begin_to_make(&mut self, number: u64, read: Read<Pages>) {
         let film = read.source.of;
         let Some(filling) = self.films[film].filling(read.id.block) else {
-            let what = format!("block {} of film {film} is no block of a view", read.id.block);
+            let what = format!(
+                "block {} of film {film} is no block of a view",
+                read.id.block
+            );
             self.broken(Rule::AsPutIn, what);
             return self.done(read, Err(Broken));
         };
@@ -73,7 +67,10 @@ impl Node {
             let id = BlockId { film: of, block };
             let holds = pin.memory().holds;
             if holds != Some(id) {
-                others.push(format!("page {} is given for {id:?}: {holds:?}", pin.number()));
+                others.push(format!(
+                    "page {} is given for {id:?}: {holds:?}",
+                    pin.number()
+                ));
             }
             let block = holds.map_or(block, |holds| holds.block);
             file.extend_from_slice(self.films[ask.film].file_block(block));
@@ -88,6 +85,14 @@ impl Node {
             None => Filled::Different,
         };
         let is_right = self.films[ask.film].played(range) == Some(&page.made[..]);
+        if self.config.wrong == Some(Wrong::OtherByte) {
+            let middle = page.made.len() / 2;
+            page.made
+                .iter_mut()
+                .skip(middle)
+                .take(1)
+                .for_each(|byte| *byte ^= 1);
+        }
         page.holds = Some(read.id);
         drop(held);
         for what in others {
@@ -101,7 +106,10 @@ impl Node {
             Filled::Whole | Filled::Different => {
                 self.counters.made += 1;
                 if filled == Filled::Different || !is_right {
-                    let what = format!("block {} of film {} is made wrong: {filled:?}", read.id.block, ask.film);
+                    let what = format!(
+                        "block {} of film {} is made wrong: {filled:?}",
+                        read.id.block, ask.film
+                    );
                     self.broken(Rule::AsPutIn, what);
                 }
                 self.done(read, Ok(len));

@@ -10,8 +10,8 @@ use reelway_cache::FilmId;
 use reelway_demand::{BINS, Carriage, Demand, Reading};
 use reelway_determinism::Random;
 use reelway_media::{
-    Codec, Filling, Group, H264Config, Kind, Nanos, OpusConfig, SECOND, Sample, SampleTable, Samples,
-    SamplesError, Title, Track,
+    Codec, Filling, Group, H264Config, Kind, Nanos, OpusConfig, SECOND, Sample, SampleTable,
+    Samples, SamplesError, Title, Track,
 };
 use reelway_package::{Options, Package, PackageError};
 use reelway_playout::{GroupId, GroupPlan, Kept, StreamError};

@@ -19,14 +19,13 @@ use crate::config::{Config, Counters, Rule, Violation, Wrong};
 use crate::disk::Disk;
 use crate::events::{Event, Events};
 use crate::fetcher::{Answering, Fetcher};
-use crate::filling::{MAKERS, Making};
 use crate::film::Film;
 use crate::kernel::Kernel;
 use crate::stream::{self, Lane, LetGo, Planned, Share};
 use crate::trace::{Line, Trace};
 use crate::viewer::{Viewer, Waiter};
 use crate::wire::{QUEUE, Wire};
-use crate::world::{BLOCK, LEAD, Page, Pages};
+use crate::world::{BLOCK, LEAD, MAKERS, Making, Page, Pages};
 
 /// Violations that are kept.
 const MOST: usize = 20;

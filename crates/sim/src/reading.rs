@@ -69,7 +69,14 @@ impl Node {
             let film = read.id.film + u32::from(mixed_up);
             page.holds = Some(BlockId { film, ..read.id });
         }
-        self.done(read, if well { Ok(BLOCK as usize) } else { Err(Broken) });
+        self.done(
+            read,
+            if well {
+                Ok(BLOCK as usize)
+            } else {
+                Err(Broken)
+            },
+        );
     }
 
     /// The pool has a block, or learns that it cannot be had.
@@ -88,7 +95,11 @@ impl Node {
                 For::View(_) => film.file_number,
                 _ => film.number,
             },
-            queue: if is_of_view { self.views } else { self.disk_queue },
+            queue: if is_of_view {
+                self.views
+            } else {
+                self.disk_queue
+            },
             of: ask.film,
         };
         let (first, end, deadline) = (ask.first, ask.first + ask.blocks, ask.due);

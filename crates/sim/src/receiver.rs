@@ -18,7 +18,8 @@ pub(crate) fn check(
     let mut packets = Vec::with_capacity(plan.packets.len());
     for (number, packet) in plan.packets.iter().enumerate() {
         let payload = payload(plan, packet, bytes);
-        packets.push(payload.ok_or_else(|| format!("packet {number} has bytes that are not there"))?);
+        packets
+            .push(payload.ok_or_else(|| format!("packet {number} has bytes that are not there"))?);
     }
     let units = match codec {
         Codec::H264(_) => h264(&packets),
@@ -26,7 +27,9 @@ pub(crate) fn check(
         // RFC 2250 3.4 and 3.5: a head of four bytes, and what follows it in the stream.
         Codec::MpegVideo(_) | Codec::MpegAudio(_) => {
             let bodies = packets.iter().map(|packet| packet.get(4..));
-            bodies.collect::<Option<Vec<_>>>().map(|bodies| vec![bodies.concat()])
+            bodies
+                .collect::<Option<Vec<_>>>()
+                .map(|bodies| vec![bodies.concat()])
         }
         // RFC 7587 4.2.
         Codec::Opus(_) => Some(packets),
@@ -34,7 +37,9 @@ pub(crate) fn check(
     };
     let units = units.ok_or("packets do not follow one another")?;
     let mut came = units.iter().map(Vec::as_slice);
-    let mut sent = put.iter().flat_map(|put| put.parts.iter().map(Vec::as_slice));
+    let mut sent = put
+        .iter()
+        .flat_map(|put| put.parts.iter().map(Vec::as_slice));
     let is_stream = matches!(codec, Codec::MpegVideo(_) | Codec::MpegAudio(_));
     let is_whole = match is_stream {
         true => units.concat() == sent.collect::<Vec<_>>().concat(),
@@ -42,12 +47,19 @@ pub(crate) fn check(
     };
     if !is_whole {
         let bytes: usize = units.iter().map(Vec::len).sum();
-        return Err(format!("{} units with {bytes} bytes are received for {} samples that are others", units.len(), put.len()));
+        return Err(format!(
+            "{} units with {bytes} bytes are received for {} samples that are others",
+            units.len(),
+            put.len()
+        ));
     }
     let shown: Vec<Nanos> = plan.frames.iter().map(|frame| frame.shown).collect();
     let is_of_each = shown.len() == put.len();
     let is_shown = match (is_of_each, shown.first(), put.first()) {
-        (true, ..) => shown.iter().zip(put).all(|(is, put)| is_same(*is, put.shown)),
+        (true, ..) => shown
+            .iter()
+            .zip(put)
+            .all(|(is, put)| is_same(*is, put.shown)),
         // Several frames of sound in a packet have the time of the first.
         (false, Some(is), Some(put)) => is_same(*is, put.shown),
         _ => false,
@@ -67,7 +79,9 @@ fn payload(plan: &Plan, packet: &reelway_rtp::Packet, bytes: &dyn Bytes) -> Opti
             Part::Film(range) => {
                 let at = payload.len();
                 payload.resize(at + (range.end - range.start) as usize, 0);
-                bytes.read_at(range.start, &mut payload[at..]).then_some(())?;
+                bytes
+                    .read_at(range.start, &mut payload[at..])
+                    .then_some(())?;
             }
         }
     }

@@ -180,7 +180,10 @@ impl Node {
     pub fn check_waits(&mut self) {
         let is_long = |since: &Monotonic| since.offset(PATIENCE) < self.now;
         let waits = self.waits.iter().filter(|(_, since)| is_long(since));
-        for (wait, since) in waits.map(|(wait, since)| (*wait, *since)).collect::<Vec<_>>() {
+        for (wait, since) in waits
+            .map(|(wait, since)| (*wait, *since))
+            .collect::<Vec<_>>()
+        {
             self.waits.remove(&wait);
             let (id, epoch, track, group) = wait;
             let place = self.lane.place_of(id);

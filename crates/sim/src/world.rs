@@ -1,8 +1,8 @@
 //! What the pool's blocks, films and answers are here: numbers.
 
 use reelway_cache::{BlockId, FilmId};
-use reelway_media::{Nanos, SECOND};
-use reelway_pool::{Source, World};
+use reelway_media::{Filling, Nanos, SECOND};
+use reelway_pool::{Read, Source, World};
 
 /// Bytes of a block of the pool: the server's default.
 pub(crate) const BLOCK: u64 = 256 << 10;
@@ -58,4 +58,13 @@ impl World for Pages {
     type Tag = u64;
     type Error = Broken;
     type File = u32;
+}
+
+/// Blocks of views that are made at once: as many as in the server.
+pub(crate) const MAKERS: usize = 8;
+
+/// A block of a view in the making.
+pub(crate) struct Making {
+    pub read: Read<Pages>,
+    pub filling: Filling,
 }

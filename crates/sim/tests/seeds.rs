@@ -154,6 +154,11 @@ fn a_disk_slower_than_what_is_booked_of_it_is_found() {
 }
 
 #[test]
+fn a_byte_that_was_not_put_into_a_film_is_found() {
+    caught(Wrong::OtherByte, Rule::AsPutIn);
+}
+
+#[test]
 fn a_block_of_another_film_is_found() {
     caught(Wrong::OtherBlock, Rule::RightBlock);
 }

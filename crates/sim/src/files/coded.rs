@@ -119,6 +119,18 @@ pub(crate) fn sets() -> [Vec<u8>; 2] {
     ]
 }
 
+/// `avcC` of the parameter sets (ISO/IEC 14496-15 5.3.3).
+pub(crate) fn avcc() -> Vec<u8> {
+    let [sequence, picture] = sets();
+    let mut avcc = vec![1, sequence[1], sequence[2], sequence[3], 0xff, 0xe1];
+    avcc.extend((sequence.len() as u16).to_be_bytes());
+    avcc.extend(&sequence);
+    avcc.push(1);
+    avcc.extend((picture.len() as u16).to_be_bytes());
+    avcc.extend(&picture);
+    avcc
+}
+
 /// Bytes that hold no start code and no mark of a frame of sound.
 fn filled(random: &mut Random, length: u64) -> impl Iterator<Item = u8> {
     let mut words = Vec::with_capacity(length as usize + 8);

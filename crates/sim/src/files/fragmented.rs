@@ -21,7 +21,7 @@ fn full(kind: &[u8; 4], version: u32, flags: u32, words: &[u32]) -> Vec<u8> {
 
 /// The sample entries of both tracks.
 fn entries() -> [Vec<u8>; 2] {
-    let avcc = boxed(b"avcC", &[&super::avcc(&coded::sets())]);
+    let avcc = boxed(b"avcC", &[&coded::avcc()]);
     let mut visual = be(&[0, 1, 0, 0, 0, 0, 320 << 16 | 192, 0x48_0000, 0x48_0000, 0]);
     visual.extend([0, 1]);
     visual.extend([0; 32]);
@@ -40,7 +40,12 @@ fn entries() -> [Vec<u8>; 2] {
 fn track(number: usize, entry: &[u8]) -> Vec<u8> {
     let matrix = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
     let id = number as u32 + 1;
-    let head = [&[0, 0, id, 0, 0, 0, 0, 0, 0][..], &matrix, &[320 << 16, 192 << 16]].concat();
+    let head = [
+        &[0, 0, id, 0, 0, 0, 0, 0, 0][..],
+        &matrix,
+        &[320 << 16, 192 << 16],
+    ]
+    .concat();
     let (handler, media, scale) = match number {
         0 => (b"vide", full(b"vmhd", 0, 1, &[0, 0]), TICKS),
         _ => (b"soun", full(b"smhd", 0, 0, &[0]), RATE),
@@ -97,7 +102,10 @@ fn fragment(into: &mut Vec<u8>, sequence: u32, units: [&[Unit]; 2]) {
             let trun = full(b"trun", 0, 0xe01, &words);
             trafs.push(boxed(b"traf", &[&tfhd, &tfdt, &trun]));
         }
-        boxed(b"moof", &[&full(b"mfhd", 0, 0, &[sequence]), &trafs.concat()])
+        boxed(
+            b"moof",
+            &[&full(b"mfhd", 0, 0, &[sequence]), &trafs.concat()],
+        )
     };
     let head = build(0).len() as u32 + 8;
     into.extend(build(head));

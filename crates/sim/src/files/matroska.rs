@@ -24,7 +24,7 @@ fn picture() -> Vec<u8> {
         number(0x83, 1),
         number(0x23_e383, 40_000_000),
         element(0x86, b"V_MPEG4/ISO/AVC"),
-        element(0x63a2, &super::avcc(&coded::sets())),
+        element(0x63a2, &coded::avcc()),
         element(0xe0, &video),
     ];
     element(0xae, &body.concat())

@@ -103,17 +103,6 @@ fn tracks(random: &mut Random, pictures: Pictures, sound: Option<Sound>) -> Vec<
     std::iter::once(picture).chain(sound).collect()
 }
 
-/// `avcC` of these parameter sets (ISO/IEC 14496-15 5.3.3).
-fn avcc([sequence, picture]: &[Vec<u8>; 2]) -> Vec<u8> {
-    let mut avcc = vec![1, sequence[1], sequence[2], sequence[3], 0xff, 0xe1];
-    avcc.extend((sequence.len() as u16).to_be_bytes());
-    avcc.extend(sequence);
-    avcc.push(1);
-    avcc.extend((picture.len() as u16).to_be_bytes());
-    avcc.extend(picture);
-    avcc
-}
-
 impl File {
     fn new(container: Container, bytes: Vec<u8>, tracks: Vec<Vec<Unit>>) -> File {
         let read = |range: Range<u64>, into: &mut Vec<u8>| {

@@ -107,11 +107,13 @@ struct Waits {
 }
 
 fn cut(pes: &[u8], at: u64) -> impl Iterator<Item = Waits> {
-    pes.chunks(ROOM).enumerate().map(move |(nth, payload)| Waits {
-        starts: nth == 0,
-        at,
-        payload: payload.to_vec(),
-    })
+    pes.chunks(ROOM)
+        .enumerate()
+        .map(move |(nth, payload)| Waits {
+            starts: nth == 0,
+            at,
+            payload: payload.to_vec(),
+        })
 }
 
 /// A file of H.264 and sound, whose packets come in an order that is left to chance; with so many bytes ahead of each.
