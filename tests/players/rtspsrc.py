@@ -12,9 +12,13 @@ Writes JSON, one object a line:
     {"end": true, "run": 1}                                       the film's end was reached
 `run` counts the seeks; `at` is the film's time in seconds (null where there is none). `hashes` are
 length and CRC-32 of the NAL units without access unit delimiters and parameter sets, of the OBUs without
-temporal delimiters and sequence headers, or of the whole
-picture or the sound's access unit where there are none. LATENCY_MS in the environment is what it waits for late packets, 200 by
-default. OBUS_TO is a file to which the OBUs of AV1 are written, as decoders read them. Ends with 1 and words on standard error when something fails.
+temporal delimiters and sequence headers, or of the whole picture or the sound's access unit where there
+are none. A unit of AV1 is what is whole after a packet: part of a picture, or all of it.
+
+In the environment, LATENCY_MS is what it waits for late packets, 200 by default. OBUS_TO is a file to which
+the OBUs of AV1 are written, as decoders read them. With UNDECODED nothing is decoded.
+
+Ends with 1 and words on standard error when something fails.
 """
 
 import json
@@ -136,9 +140,10 @@ class Viewer:
     def pad_added(self, _source, pad):
         caps = pad.get_current_caps().get_structure(0)
         kind, encoding = caps.get_string("media"), caps.get_string("encoding-name")
-        branch = Gst.parse_bin_from_description(
-            f"queue ! {BRANCHES[encoding]} ! fakesink name=sink sync=true", True
-        )
+        elements = BRANCHES[encoding]
+        if "UNDECODED" in os.environ:
+            elements = re.sub("(name=depay).*", r"\1", elements)
+        branch = Gst.parse_bin_from_description(f"queue ! {elements} ! fakesink name=sink sync=true", True)
         # Of units and frames: the segment, and the run in which it began. What passes between a seek's call and its flush
         # belongs to the run before.
         segments = {}
