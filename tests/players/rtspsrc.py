@@ -62,6 +62,9 @@ BRANCHES = {
     "VP9": "rtpvp9depay name=depay ! vp9dec",
     "MPA": "rtpmpadepay name=depay ! mpegaudioparse ! mpg123audiodec",
     "AC3": "rtpac3depay name=depay ! ac3parse ! avdec_ac3",
+    # There is no depayloader for it. Packets of whole frames have the same head as those of AC-3: 0, and how many frames there
+    # are (RFC 4184 4.1.1, RFC 4598 4.1.1).
+    "EAC3": "capssetter caps=application/x-rtp,encoding-name=AC3 ! rtpac3depay name=depay ! ac3parse ! avdec_eac3",
     # This depayloader gives what is whole after each packet. It leaves out the mark between two pictures where the second
     # begins with a fragment, so that the decoder may miss some: OBUS_TO has all.
     "AV1": "rtpav1depay name=depay ! av1parse ! av1dec",

@@ -98,6 +98,7 @@ fn rtspsrc_bears_what_leaves_ahead_of_its_time_over_tcp() {
 fn rtspsrc_plays_every_codec_to_the_end() {
     let names = [
         "bunny", "hvc1", "opus", "surround", "mpeg2", "mpeg1", "ac3", "mpeg4", "vp9", "vorbis",
+        "eac3",
     ];
     let library = library(&names);
     let server = Server::start(library.path());
@@ -117,6 +118,8 @@ fn rtspsrc_plays_every_codec_to_the_end() {
                 );
                 without_holes("video", &mut lines, &expected.video, &[], (0, 0));
                 without_holes("audio", &mut lines, &expected.audio, &[], (0, 0));
+                let decoded = |kind| lines.iter().any(|line| line.frame.as_deref() == Some(kind));
+                assert!(decoded("video") && decoded("audio"), "{name}");
             });
         }
     });
