@@ -145,7 +145,8 @@ class Viewer:
         kind, encoding = caps.get_string("media"), caps.get_string("encoding-name")
         elements = BRANCHES[encoding]
         if "UNDECODED" in os.environ:
-            elements = re.sub("(name=depay).*", r"\1", elements)
+            # The decoder is the last one.
+            elements = elements.rpartition(" ! ")[0]
         branch = Gst.parse_bin_from_description(f"queue ! {elements} ! fakesink name=sink sync=true", True)
         # Of units and frames: the segment, and the run in which it began. What passes between a seek's call and its flush
         # belongs to the run before.
