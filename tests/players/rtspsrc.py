@@ -11,9 +11,14 @@ Writes JSON, one object a line:
     {"step": "seek:2", "run": 1}                                 a step begins
     {"end": true, "run": 1}                                       the film's end was reached
 `run` counts the seeks; `at` is the film's time in seconds (null where there is none). `hashes` are
-length and CRC-32 of the NAL units without access unit delimiters and parameter sets, or of the whole
-picture or the sound's access unit where there are none. LATENCY_MS in the environment is what it waits for late packets, 200 by
-default. Ends with 1 and words on standard error when something fails.
+length and CRC-32 of the NAL units without access unit delimiters and parameter sets, of the OBUs without
+temporal delimiters and sequence headers, or of the whole picture or the sound's access unit where there
+are none. A unit of AV1 is what is whole after a packet: part of a picture, or all of it.
+
+In the environment, LATENCY_MS is what it waits for late packets, 200 by default. OBUS_TO is a file to which
+the OBUs of AV1 are written, as decoders read them. With UNDECODED nothing is decoded.
+
+Ends with 1 and words on standard error when something fails.
 """
 
 import json
@@ -40,6 +45,9 @@ PASS, LINKED = Gst.PadProbeReturn.OK, Gst.PadLinkReturn.OK
 SEGMENT, TIME = Gst.EventType.SEGMENT, Gst.Format.TIME
 NO_TIME, SECOND = Gst.CLOCK_TIME_NONE, Gst.SECOND
 
+# Kinds of OBUs.
+SEQUENCE, DELIMITER = 1, 2
+
 BRANCHES = {
     "H264": "rtph264depay name=depay ! video/x-h264,stream-format=byte-stream,alignment=au"
     " ! h264parse ! avdec_h264",
@@ -54,6 +62,12 @@ BRANCHES = {
     "VP9": "rtpvp9depay name=depay ! vp9dec",
     "MPA": "rtpmpadepay name=depay ! mpegaudioparse ! mpg123audiodec",
     "AC3": "rtpac3depay name=depay ! ac3parse ! avdec_ac3",
+    # There is no depayloader for it. Packets of whole frames have the same head as those of AC-3: 0, and how many frames there
+    # are (RFC 4184 4.1.1, RFC 4598 4.1.1).
+    "EAC3": "capssetter caps=application/x-rtp,encoding-name=AC3 ! rtpac3depay name=depay ! ac3parse ! avdec_eac3",
+    # This depayloader gives what is whole after each packet. It leaves out the mark between two pictures where the second
+    # begins with a fragment, so that the decoder may miss some: OBUS_TO has all.
+    "AV1": "rtpav1depay name=depay ! av1parse ! av1dec",
     "VORBIS": "rtpvorbisdepay name=depay ! vorbisdec",
 }
 
@@ -78,11 +92,41 @@ def nal_hashes(data, encoding):
     return hashes
 
 
+def obus(data):
+    """OBUs: what kind each is, its bytes without its size, and with it."""
+    while data:
+        head = data[:1] if not data[0] & 4 else data[:2]
+        at, size = len(head), 0
+        for nth in range(8):
+            size |= (data[at] & 0x7F) << 7 * nth
+            at += 1
+            if not data[at - 1] & 0x80:
+                break
+        whole = data[: at + size]
+        yield head[0] >> 3 & 15, bytes([head[0] & ~2]) + head[1:] + whole[at:], whole
+        data = data[at + size :]
+
+
+class Obus:
+    """A file of the OBUs that came: those of one time, behind a temporal delimiter, are one unit."""
+
+    def __init__(self, path):
+        self.file = open(path, "wb", buffering=0)
+        self.time = None
+
+    def take(self, time, units):
+        if time != self.time:
+            self.time = time
+            self.file.write(b"\x12\x00")
+        self.file.write(b"".join(whole for kind, _, whole in units if kind != DELIMITER))
+
+
 class Viewer:
     def __init__(self, url, protocol):
         self.lock = threading.Lock()
         self.run = 0
         self.failure = None
+        self.obus = Obus(os.environ["OBUS_TO"]) if "OBUS_TO" in os.environ else None
         self.pipeline = Gst.Pipeline.new()
         self.source = Gst.ElementFactory.make("rtspsrc")
         self.source.set_property("location", url)
@@ -99,9 +143,11 @@ class Viewer:
     def pad_added(self, _source, pad):
         caps = pad.get_current_caps().get_structure(0)
         kind, encoding = caps.get_string("media"), caps.get_string("encoding-name")
-        branch = Gst.parse_bin_from_description(
-            f"queue ! {BRANCHES[encoding]} ! fakesink name=sink sync=true", True
-        )
+        elements = BRANCHES[encoding]
+        if "UNDECODED" in os.environ:
+            # The decoder is the last one.
+            elements = elements.rpartition(" ! ")[0]
+        branch = Gst.parse_bin_from_description(f"queue ! {elements} ! fakesink name=sink sync=true", True)
         # Of units and frames: the segment, and the run in which it began. What passes between a seek's call and its flush
         # belongs to the run before.
         segments = {}
@@ -127,8 +173,15 @@ class Viewer:
             # Headers of Vorbis come from the session description.
             if encoding == "VORBIS" and data[:1] in (b"\x01", b"\x03", b"\x05"):
                 return PASS
-            has_nals = encoding in ("H264", "H265")
-            hashes = nal_hashes(data, encoding) if has_nals else [hashed(data)]
+            if encoding in ("H264", "H265"):
+                hashes = nal_hashes(data, encoding)
+            elif encoding == "AV1":
+                units = list(obus(data))
+                if self.obus:
+                    self.obus.take(buffer.pts, units)
+                hashes = [hashed(unit) for kind, unit, _ in units if kind not in (SEQUENCE, DELIMITER)]
+            else:
+                hashes = [hashed(data)]
             self.say(unit=kind, **place("unit", buffer), hashes=hashes)
             return PASS
 

@@ -3,10 +3,12 @@
 
 mod rtsp_viewers;
 
-use reelway_tests::films::{film, library};
+use reelway_tests::films::{film, library, temp_dir};
+use reelway_tests::probe::decoded as decoded_frames;
 use reelway_tests::server::Server;
 use rtsp_viewers::{
-    Expected, Line, seeks_and_pauses, seeks_and_pauses_where, watch_with, without_holes,
+    Expected, Line, joined, seeks_and_pauses, seeks_and_pauses_where, watch_with,
+    with_built_plugins, without_holes,
 };
 
 /// Pictures that may not be shown of those that rtspsrc stamps wrongly, mostly outside what it plays: one to four were seen on a
@@ -96,6 +98,7 @@ fn rtspsrc_bears_what_leaves_ahead_of_its_time_over_tcp() {
 fn rtspsrc_plays_every_codec_to_the_end() {
     let names = [
         "bunny", "hvc1", "opus", "surround", "mpeg2", "mpeg1", "ac3", "mpeg4", "vp9", "vorbis",
+        "eac3",
     ];
     let library = library(&names);
     let server = Server::start(library.path());
@@ -115,7 +118,43 @@ fn rtspsrc_plays_every_codec_to_the_end() {
                 );
                 without_holes("video", &mut lines, &expected.video, &[], (0, 0));
                 without_holes("audio", &mut lines, &expected.audio, &[], (0, 0));
+                let decoded = |kind| lines.iter().any(|line| line.frame.as_deref() == Some(kind));
+                assert!(decoded("video") && decoded("audio"), "{name}");
             });
         }
     });
+}
+
+/// AV1 goes through a depayloader that others wrote: all units of the film come out of it, whole and at their times. What comes
+/// is decoded to the pictures of the file, bit by bit. Of small pictures several OBUs are in a packet; large ones are cut.
+#[test]
+fn rtspsrc_gets_every_picture_of_av1_as_it_is_in_the_file() {
+    let names = ["av1", "av1_large"];
+    let library = library(&names);
+    let server = Server::start(library.path());
+    let dir = temp_dir("av1");
+    for (name, protocol) in names.into_iter().zip(["tcp", "udp"]) {
+        let came = dir.path().join(name).with_extension("obu");
+        let came = came.to_str().expect("a path");
+        let plugins = with_built_plugins();
+        let mut environment: Vec<_> = plugins.iter().map(|(key, path)| (*key, &**path)).collect();
+        environment.extend([("LATENCY_MS", "2000"), ("OBUS_TO", came)]);
+        let url = server.rtsp_url(name);
+        let steps = ["play:1", "end:30"];
+        let lines = watch_with("rtspsrc.py", &url, protocol, &steps, &environment);
+        let mut lines = joined(lines);
+        let film = film(name);
+        let expected = Expected::of(&film.path);
+        without_holes("video", &mut lines, &expected.video, &[], (0, 0));
+        let is_shown = |line: &&Line| line.frame.as_deref() == Some("video");
+        assert!(
+            lines.iter().any(|line| is_shown(&line)),
+            "{name}: nothing was shown"
+        );
+        let file = film.path.to_str().expect("a path");
+        let (got, wanted) = (decoded_frames(came, "0:v:0"), decoded_frames(file, "0:v:0"));
+        assert!(wanted.len() >= 75, "{name}: {} pictures", wanted.len());
+        assert_eq!(got.len(), wanted.len(), "{name}");
+        assert!(got == wanted, "{name}: other pictures");
+    }
 }

@@ -70,7 +70,7 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "streams",
-        about: "how fast transport and program streams are indexed, beside ffprobe",
+        about: "how fast transport and program streams are indexed, beside ffprobe and mediainfo",
         run: streams::run,
         minutes: 4,
         pages: &[Page {

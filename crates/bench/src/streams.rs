@@ -1,4 +1,5 @@
-//! `reelway bench streams`: how fast transport and program streams are indexed, beside ffprobe, which reads all packets too.
+//! `reelway bench streams`: how fast transport and program streams are indexed, beside ffprobe and mediainfo, which read all packets
+//! too.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -42,20 +43,35 @@ const FILMS: [(&str, &str, &str, &[&str]); 3] = [
     ),
 ];
 
-/// How fast transport and program streams are indexed, beside ffprobe
+/// Programs that read all of a file too: what the figure is called, and the program with its arguments, of which the first says
+/// what it does.
+const OTHERS: [(&str, &[&str]); 2] = [
+    (
+        "times_faster",
+        &["ffprobe", "-show_packets", "-v", "error", "-of", "csv"],
+    ),
+    (
+        "times_faster_than_mediainfo",
+        &["mediainfo", "--ParseSpeed=1"],
+    ),
+];
+
+/// How fast transport and program streams are indexed, beside ffprobe and mediainfo
 #[derive(clap::Parser)]
 struct Args {}
 
-/// Indexes films of some hundred megabytes that are in the page cache, in turns with ffprobe.
+/// Indexes films of some hundred megabytes that are in the page cache, in turns with ffprobe and
+/// mediainfo.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let Args {} = arguments("streams", args);
-    packages::install(&["ffmpeg"])?;
+    packages::install(&["ffmpeg", "mediainfo"])?;
     let folder = Folder::make("bench-streams")?;
     let mut report = Report::new("streams");
     report.title = "Indexing transport and program streams".into();
     report.text.push(format!(
-        "  Ten minutes of 720p at 8 Mbit/s from the page cache, one thread; medians of {RUNS} pairs. ffprobe -show_packets does \
-         what indexing must: it finds every packet and its times."
+        "  Ten minutes of 720p at 8 Mbit/s from the page cache, one thread; medians of {RUNS} rounds, in each of which all \
+         are run in turn. ffprobe -show_packets does what indexing must: it finds every packet and its times. mediainfo reads the \
+         whole file with --ParseSpeed=1, and shows of it what is the same for all packets."
     ));
     for (id, name, file, codecs) in FILMS {
         let path = folder.path().join(file);
@@ -111,29 +127,32 @@ fn make(folder: &Path, path: &Path, codecs: &[&str]) -> anyhow::Result<()> {
 
 fn measure(report: &mut Report, id: &str, name: &str, path: &Path) -> anyhow::Result<()> {
     let bytes = std::fs::read(path)?.len() as f64;
-    let (mut rates, mut times, mut samples) = (Vec::new(), Vec::new(), 0);
+    let (mut rates, mut samples) = (Vec::new(), 0);
+    let mut times = OTHERS.map(|_| Vec::new());
     for _ in 0..RUNS {
         let start = reelway_clock::now();
         let (_, index) = index_path(path, IndexOptions::default())?;
         let own = reelway_clock::now().since(start);
         samples = index.title.tracks.iter().map(|track| track.samples).sum();
-        let theirs = ffprobe(path)?;
         rates.push(bytes / own.as_secs_f64() / 1e9);
-        times.push(theirs.as_secs_f64() / own.as_secs_f64());
+        for ((_, command), times) in OTHERS.iter().zip(&mut times) {
+            let theirs = time_of(command, path)?;
+            times.push(theirs.as_secs_f64() / own.as_secs_f64());
+        }
     }
-    let (rate, times) = (Spread::of(rates), Spread::of(times));
+    let rate = Spread::of(rates);
     report.figures.push(
         Figure::at_least(&format!("{id}_gb_a_second"), rate.median, "GB/s", 1.0)
             .spread(rate.low, rate.high),
     );
-    report.figures.push(
-        Figure::without_goal(
-            &format!("{id}_times_faster"),
-            times.median,
-            "× as fast as ffprobe -show_packets",
-        )
-        .spread(times.low, times.high),
-    );
+    for ((figure, command), times) in OTHERS.iter().zip(times) {
+        let than = format!("× as fast as {}", command[..2].join(" "));
+        let times = Spread::of(times);
+        report.figures.push(
+            Figure::without_goal(&format!("{id}_{figure}"), times.median, &than)
+                .spread(times.low, times.high),
+        );
+    }
     report.text.push(format!(
         "  {name}: {:.0} MB, {samples} samples",
         bytes / 1e6
@@ -142,18 +161,21 @@ fn measure(report: &mut Report, id: &str, name: &str, path: &Path) -> anyhow::Re
     Ok(())
 }
 
-/// How long ffprobe takes to show all packets.
-fn ffprobe(path: &Path) -> anyhow::Result<Duration> {
+/// How long a program takes to read a film.
+fn time_of(command: &[&str], path: &Path) -> anyhow::Result<Duration> {
+    let [program, arguments @ ..] = command else {
+        bail!("no program");
+    };
     let start = reelway_clock::now();
-    let status = Command::new("ffprobe")
-        .args(["-v", "error", "-show_packets", "-of", "csv"])
+    let status = Command::new(program)
+        .args(arguments)
         .arg(path)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .status()
-        .context("starting ffprobe")?;
+        .with_context(|| format!("starting {program}"))?;
     if !status.success() {
-        bail!("ffprobe failed");
+        bail!("{program} failed");
     }
     Ok(reelway_clock::now().since(start))
 }

@@ -2,6 +2,7 @@
 //!
 //! An answer has one window on its way at a time. (The server asks for the next one while a fast connection takes this one.)
 
+use std::ops::Range;
 use std::time::Duration;
 
 use reelway_demand::Eager;
@@ -12,6 +13,7 @@ use crate::config::Rule;
 use crate::events::Event;
 use crate::fetcher::{Answer, Answering, Fetcher, Plays, pace};
 use crate::film::Film;
+use crate::held::InPages;
 use crate::node::{Ask, For, Held, Node};
 use crate::trace::Line;
 use crate::world::{BLOCK, LEAD};
@@ -75,6 +77,7 @@ impl Node {
             self.watches(id, film, first);
         }
         if due < now + Duration::from_nanos(LEAD as u64) {
+            let blocks = self.films[film].reads(blocks);
             self.goes_ahead(blocks);
         }
         self.ask(Ask {
@@ -109,6 +112,7 @@ impl Node {
                 let what = format!("bytes {range:?} are to be in blocks {blocks:?}");
                 self.broken(Rule::Fetched, what);
             }
+            self.compares(ask, range, &held);
         }
         let by = self.now.since(ask.due);
         if !by.is_zero() {
@@ -116,7 +120,7 @@ impl Node {
             self.explain(
                 id,
                 (ask.at, ask.due),
-                ask.blocks,
+                self.films[ask.film].reads(ask.blocks),
                 by.as_nanos() as Nanos,
                 &what,
             );
@@ -137,6 +141,24 @@ impl Node {
             self.broken(Rule::WithinBudget, what);
         }
         self.handed(answering);
+    }
+
+    /// Bytes of a film in a file are what was put in.
+    fn compares(&mut self, ask: &Ask, range: Range<u64>, held: &Held) {
+        let film = &self.films[ask.film];
+        let Some(played) = film.played(range.clone()) else {
+            return;
+        };
+        let pages = InPages {
+            film,
+            first: ask.first,
+            pins: held,
+        };
+        self.counters.compared += 1;
+        if !pages.are(range.start, played) {
+            let what = format!("bytes {range:?} of film {} are others", ask.film);
+            self.broken(Rule::AsPutIn, what);
+        }
     }
 
     /// Blocks that answers pin.

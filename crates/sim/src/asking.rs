@@ -130,9 +130,9 @@ impl Node {
                 let session = header("Session");
                 let name = session.and_then(|value| Some(value.split(';').next()?.to_owned()));
                 client.session = name.or(client.session.take());
-                let next = match track {
-                    0 => Asked::Setup(1),
-                    _ => Asked::Play(Some(client.wish)),
+                let next = match track + 1 < self.films[client.film].title.tracks.len() {
+                    true => Asked::Setup(track + 1),
+                    false => Asked::Play(Some(client.wish)),
                 };
                 self.after(Duration::from_millis(5), Event::Asks(id, next));
             }

@@ -226,7 +226,8 @@ impl Node {
 
     /// Where a play begins that is wished for from `wish` on: as the server finds it.
     fn beginning(&self, film: usize, wish: Nanos) -> Nanos {
-        let found = self.films[film].script.outline.locate(&[0, 1], wish);
+        let film = &self.films[film];
+        let found = film.script.outline.locate(&film.tracks(), wish);
         found.map_or(wish, |found| found.at)
     }
 

@@ -45,6 +45,8 @@ pub enum Wrong {
     SlowDisk,
     /// One read in fifty brings the block of another film.
     OtherBlock,
+    /// A byte in each block of a view is another one, once it was compared.
+    OtherByte,
 }
 
 /// What must hold.
@@ -84,6 +86,8 @@ pub enum Rule {
     WithinBudget,
     /// A viewer over HTTP is known as long as they play, and not when they were given up.
     Known,
+    /// Of films in files, the index has what was put in, blocks of views hold it, and viewers get it.
+    AsPutIn,
     /// When all have left, nothing is pinned, read or waited for.
     PinsReturn,
     /// When all have left, nobody is booked, and no second to come has a load.
@@ -111,6 +115,7 @@ impl Rule {
             Rule::Paced => "over HTTP no more is sent than is booked",
             Rule::WithinBudget => "over HTTP no more is pinned than may be",
             Rule::Known => "who plays over HTTP is known",
+            Rule::AsPutIn => "what was put into a file is what viewers get",
             Rule::PinsReturn => "pins return to nothing",
             Rule::BookingsReturn => "bookings return to nothing",
         }
@@ -207,6 +212,10 @@ pub struct Counters {
     pub resent: u64,
     /// Frames that were left out as they were too late.
     pub left_out: u64,
+    /// Blocks of views that were made.
+    pub made: u64,
+    /// Groups and windows of films in files that were compared with what was put in.
+    pub compared: u64,
     /// Seconds of the run.
     pub seconds: u64,
     /// Those of them at whose beginning viewers pinned more blocks, each counting all of theirs, than are booked for the
@@ -216,7 +225,7 @@ pub struct Counters {
 
 impl Counters {
     /// Names and values, in the order of their declaration.
-    pub fn named(&self) -> [(&'static str, u64); 32] {
+    pub fn named(&self) -> [(&'static str, u64); 34] {
         [
             ("events", self.events),
             ("admitted", self.admitted),
@@ -248,6 +257,8 @@ impl Counters {
             ("missed", self.missed),
             ("resent", self.resent),
             ("left_out", self.left_out),
+            ("made", self.made),
+            ("compared", self.compared),
             ("seconds", self.seconds),
             ("beyond_mean", self.beyond_mean),
         ]

@@ -6,8 +6,9 @@ use reelway_admission::Resource;
 use reelway_time::Monotonic;
 
 use crate::client;
-use crate::film::Film;
-use crate::node::{Node, READING};
+use crate::config::Rule;
+use crate::film::{Film, file_of};
+use crate::node::{IN_A_FILE, Node, READING};
 use crate::trace::Line;
 
 /// For how long after a fault streams may be behind, ns: the burst rule lets what has gathered leave a little at a time.
@@ -77,16 +78,23 @@ impl Node {
         let title = self.random.within(0, self.titles.len() as u64) as usize;
         let (before, next) = (self.titles[title], self.films.len());
         let seconds = self.random.within(20, 20 + self.config.seconds);
-        let made = Film::make(&mut self.random, (title, next), seconds, READING);
+        let mut made = Film::make(&mut self.random, (title, next), seconds, READING);
+        if self.files.once_in(IN_A_FILE) {
+            match Film::in_a_file(&mut self.files, (title, next), READING) {
+                Ok(film) => made = Ok(film),
+                Err(what) => self.broken(Rule::AsPutIn, what),
+            }
+        }
         let made = made
             .ok()
             .and_then(|film| Some((client::described(&film, next)?, film)));
         let Some((described, mut film)) = made else {
             return format!("film {before} is not replaced: there is no other one");
         };
-        film.number = self.with_pool(|pool, now, _| {
+        self.with_pool(|pool, now, _| {
             pool.forget(before as u32, now);
-            pool.open(next as u32, now)
+            pool.forget(file_of(before), now);
+            film.is_opened(next, |file| pool.open(file, now));
         });
         self.films.push(film);
         self.described.push(described);

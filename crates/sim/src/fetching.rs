@@ -55,6 +55,10 @@ impl Node {
             return;
         };
         let package = &self.films[fetcher.film].package;
+        // A track that the film has not keeps nobody waiting.
+        for track in &mut fetcher.tracks {
+            track.reached = Nanos::MAX;
+        }
         for (track, of) in fetcher.tracks.iter_mut().zip(package.tracks()) {
             let next = of.number_at(at);
             *track = Fetching {
@@ -74,6 +78,9 @@ impl Node {
         let Some(fetcher) = self.fetchers.get_mut(&id) else {
             return;
         };
+        if track >= self.films[fetcher.film].title.tracks.len() {
+            return;
+        }
         let fetching = &fetcher.tracks[track];
         let is_due = fetching.turn == turn && fetching.answer.is_none();
         if !is_due || self.closing || fetcher.plays == Plays::Vanished {
@@ -298,10 +305,9 @@ impl Node {
         let Some(fetcher) = self.fetchers.get(&id) else {
             return;
         };
-        let is_whole = fetcher.tracks.iter().enumerate().all(|(track, fetching)| {
-            let of = &self.films[fetcher.film].package.tracks()[track];
-            of.start(fetching.next).is_none()
-        });
+        let package = &self.films[fetcher.film].package;
+        let mut tracks = fetcher.tracks.iter().zip(package.tracks());
+        let is_whole = tracks.all(|(fetching, of)| of.start(fetching.next).is_none());
         if is_whole {
             self.stops_fetching(id, End::Over, "they have the whole film");
         }

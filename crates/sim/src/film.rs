@@ -1,4 +1,4 @@
-//! Films made from a seed: a picture and a sound, interleaved, cut to groups. Their demand, where a play begins and
+//! Films made from a seed: a picture and a sound, interleaved, cut to groups; or one of those in files. Their demand, where a play begins and
 //! what their packets carry come from the server's own crates.
 
 use std::collections::BTreeSet;
@@ -10,14 +10,16 @@ use reelway_cache::FilmId;
 use reelway_demand::{BINS, Carriage, Demand, Reading};
 use reelway_determinism::Random;
 use reelway_media::{
-    Codec, Group, H264Config, Kind, Nanos, OpusConfig, SECOND, Sample, SampleTable, Samples,
-    SamplesError, Title, Track,
+    Codec, Filling, Group, H264Config, Kind, Nanos, OpusConfig, SECOND, Sample, SampleTable,
+    Samples, SamplesError, Title, Track,
 };
 use reelway_package::{Options, Package, PackageError};
-use reelway_playout::{GroupPlan, Kept, StreamError};
-use reelway_rtp::PayloadOptions;
+use reelway_playout::{GroupId, GroupPlan, Kept, StreamError};
+use reelway_rtp::{Bytes, PayloadOptions};
 
-use crate::packets;
+use crate::files::{self, File};
+use crate::packets::{self, MadeUp};
+use crate::receiver;
 use crate::stream::Script;
 use crate::world::LEAD;
 
@@ -55,8 +57,14 @@ pub(crate) struct Film {
     demand: Arc<Demand>,
     /// Blocks that a viewer holds who shares none, for each quarter second: what is booked for them.
     pub booked: Vec<u64>,
+    /// The file that it is in; none where its bytes are made up.
+    pub file: Option<Arc<File>>,
     /// Its number in the pool.
     pub number: FilmId,
+    /// That of its file, if what is played is a view of it.
+    pub file_number: FilmId,
+    /// Blocks of the file that one of its own is made of, at most; 1 where they are the same.
+    made_of: u32,
     /// From now on its reads fail: the file was cut.
     pub cut: bool,
 }
@@ -213,8 +221,37 @@ impl Film {
             offset += u64::from(frame.size);
         }
         let tracks = vec![making[0].track(0), making[1].track(1)];
-        let title = Title::new(tracks);
+        let title = Arc::new(Title::new(tracks));
         let tables = Arc::new(making.map(|making| making.table).to_vec());
+        Film::of((title, tables, None), (title_number, nth), reading)
+    }
+
+    /// One of the films that are in files.
+    ///
+    /// # Errors
+    /// Its index has not what was put in.
+    pub fn in_a_file(
+        random: &mut Random,
+        number: (usize, usize),
+        reading: Reading,
+    ) -> Result<Film, String> {
+        let file = random.one_of(files::all());
+        if let Some(what) = &file.differs {
+            return Err(what.clone());
+        }
+        let of = (
+            Arc::clone(&file.title),
+            Arc::clone(&file.samples),
+            Some(Arc::clone(file)),
+        );
+        Film::of(of, number, reading).map_err(|error| error.to_string())
+    }
+
+    fn of(
+        (title, tables, file): (Arc<Title>, Arc<Vec<SampleTable>>, Option<Arc<File>>),
+        (title_number, nth): (usize, usize),
+        reading: Reading,
+    ) -> Result<Film, PackageError> {
         let demand = Arc::new(Demand::of(
             &title,
             &*tables,
@@ -226,9 +263,8 @@ impl Film {
             .collect::<Result<Vec<_>, _>>()?;
         let memory = demand.memory();
         let level = |bin: &u32| u64::from(*bin) * BINS as u64 / reading.block;
-        let title = Arc::new(title);
         let package = Package::new(title.clone(), &*tables, Options::default())?;
-        Ok(Film {
+        let mut film = Film {
             name: format!("film {title_number}"),
             version: nth.to_string(),
             package,
@@ -239,9 +275,72 @@ impl Film {
             block: reading.block,
             title,
             parts,
+            file,
             number: 0,
+            file_number: 0,
+            made_of: 1,
             cut: false,
-        })
+        };
+        film.made_of = film.most_of_a_block();
+        Ok(film)
+    }
+
+    /// Opens it, the nth film: `open` gives the number of a file in the pool.
+    pub fn is_opened(&mut self, nth: usize, mut open: impl FnMut(u32) -> FilmId) {
+        self.number = open(nth as u32);
+        if self.has_view() {
+            self.file_number = open(file_of(nth));
+        }
+    }
+
+    /// Whether what is played is a view of its file.
+    pub fn has_view(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| file.has_view())
+    }
+
+    /// The bytes of a block of what is played.
+    pub fn block_bytes(&self, block: u32) -> Range<u64> {
+        let all = self.file.as_ref().map(|file| file.played().len() as u64);
+        let start = u64::from(block) * self.block;
+        start..(start + self.block).min(all.unwrap_or(u64::MAX)).max(start)
+    }
+
+    /// These bytes of what is played, as they are to be.
+    pub fn played(&self, range: Range<u64>) -> Option<&[u8]> {
+        let played = self.file.as_ref()?.played();
+        played.get(range.start as usize..range.end as usize)
+    }
+
+    /// A block of its file.
+    pub fn file_block(&self, block: u32) -> &[u8] {
+        let bytes = self.file.as_ref().map_or(&[][..], |file| &file.bytes);
+        let start = block as usize * self.block as usize;
+        let end = (start + self.block as usize).min(bytes.len());
+        bytes.get(start..end).unwrap_or_default()
+    }
+
+    /// The making of a block of its view.
+    pub fn filling(&self, block: u32) -> Option<Filling> {
+        let len = self.file.as_ref()?.bytes.len() as u64;
+        let range = self.block_bytes(block);
+        Filling::new(&self.title, &*self.samples, len, range).ok()?
+    }
+
+    /// Blocks of the disk that are read for so many of its own, at most.
+    pub fn reads(&self, blocks: u32) -> u32 {
+        blocks * self.made_of
+    }
+
+    fn most_of_a_block(&self) -> u32 {
+        let view = self.title.view.map_or(0, |view| view.bytes);
+        let blocks = view.div_ceil(self.block) as u32;
+        let fillings = (0..blocks).filter_map(|block| self.filling(block));
+        let spans = fillings.map(|filling| {
+            let wanted = filling.wanted();
+            (wanted.end.div_ceil(self.block) - wanted.start / self.block) as u32
+        });
+        // What ends late is wanted again, with more.
+        spans.max().map_or(1, |most| most + 1)
     }
 
     /// What a viewer takes of it, who gets it this way.
@@ -278,15 +377,16 @@ impl Film {
         blocks.len() as u64
     }
 
-    /// The plan of a group, and what is wrong with it if it is new.
+    /// The plan of a group, and what is wrong with it if it is new. `held`: bytes of it that were read; without, they are as
+    /// they are to be.
     ///
     /// # Errors
     /// It cannot be planned.
     pub fn plan(
         &self,
         kept: &mut Kept,
-        track: usize,
-        group: usize,
+        (track, group): GroupId,
+        held: Option<&dyn Bytes>,
     ) -> Result<(GroupPlan, Result<(), String>), StreamError> {
         let id = (self.script.film as u64, (track, group));
         if let Some(plan) = kept.get(id) {
@@ -294,15 +394,40 @@ impl Film {
         }
         let (of, part) = (&self.title.tracks[track], &self.parts[track][group]);
         let wanted = self.script.outline.wanted((track, group))?;
+        let made_up = MadeUp(&wanted.samples);
+        let played = self.file.as_ref().map(|file| file.played());
+        let known = played.as_ref().map(|played| played as &dyn Bytes);
+        let bytes = held.or(known).unwrap_or(&made_up);
         let plan = self
             .script
-            .plan((track, group), &wanted.samples, wanted.range)?;
+            .plan((track, group), &wanted.samples, bytes, wanted.range)?;
         kept.put(id, plan.clone());
         let blocks = u64::from(part.blocks.start)..u64::from(part.blocks.end);
         let bytes = blocks.start * self.block..blocks.end * self.block;
         let time = part.begins..part.ends;
-        let checked = packets::check(&plan.plan, of.kind, &wanted.samples, time, bytes);
+        // Of films in files, what packets carry is compared with what was put in.
+        let kind = self.file.is_none().then_some(of.kind);
+        let checked = packets::check(&plan.plan, kind, &wanted.samples, time, bytes);
         Ok((plan, checked))
+    }
+
+    /// Whether a receiver gets what was put into the file as a group, out of the packets of its plan and these bytes; of a film
+    /// that is in no file, it does.
+    ///
+    /// # Errors
+    /// What it gets else.
+    pub fn receives(
+        &self,
+        plan: &GroupPlan,
+        (track, group): GroupId,
+        held: &dyn Bytes,
+    ) -> Result<(), String> {
+        let of = &self.title.tracks[track];
+        let (Some(file), Some(group)) = (&self.file, of.groups.get(group)) else {
+            return Ok(());
+        };
+        let put = file.put(track, group.first..group.first + group.count);
+        receiver::check(&plan.plan, &of.codec, put, held)
     }
 
     /// Bytes a second, on average.
@@ -312,10 +437,20 @@ impl Film {
         (bytes * 1000 / millis).max(1)
     }
 
+    /// Its tracks' numbers.
+    pub fn tracks(&self) -> Vec<usize> {
+        (0..self.title.tracks.len()).collect()
+    }
+
     /// Its length.
     pub fn length(&self) -> Nanos {
         self.title.duration
     }
+}
+
+/// The nth film's file among the pool's.
+pub(crate) fn file_of(nth: usize) -> u32 {
+    1 << 16 | nth as u32
 }
 
 /// The groups of a track.

@@ -2,7 +2,7 @@
 //! over HTTP, with a disk, a kernel, players and faults that a seed makes up. A run of a minute takes some milliseconds, and
 //! is the same each time, so that whatever a seed finds can be looked at again.
 //!
-//! Pure: no clock, no thread, no lock, no socket, and no bytes of films. Everything happens in one thread, in the order
+//! Pure: no clock, no thread, no lock, no socket. Everything happens in one thread, in the order
 //! of the events' times, and events of the same time in the order in which they were arranged.
 //!
 //! # What is real and what is a model
@@ -19,7 +19,10 @@
 //! | RTSP: requests, sessions, answers | real: `reelway_rtsp`, parser and machine; a third of the viewers say nothing, and are played to |
 //! | viewers over HTTP: who they are, pace, windows, what may be pinned | real: `reelway_viewing`; in every second seed, half of the viewers |
 //! | segments | real: `reelway_package::Package`, sizes and parts, of which nobody looks at the bytes |
-//! | films | a picture and a sound of made-up sizes, cut to groups by the rules of the index |
+//! | films | a picture and a sound of made-up sizes, cut to groups by the rules of the index, without bytes |
+//! | films in files, in every fourth seed one | written here as transport, program and elementary streams, Matroska and fragmented MP4; indexed by the real `reelway_media::Indexer` |
+//! | blocks of views | made by the real `reelway_media::Filling`, of blocks of the file that the pool has read; a model of the threads of `store` |
+//! | receivers of films in files | written here by the RFCs of the payload formats |
 //! | disk | a model: one block after the other at a constant rate |
 //! | connections of viewers over TCP: what is written, kept and let go of when they do not read | real: the lane's; a model of what a connection holds and how fast it is read beside it |
 //! | limited link: pacing, what leaves ahead of its time | real, in every second seed without viewers over HTTP: `reelway_playout::Link`; a model of the link's queue beside it |
@@ -41,6 +44,10 @@
 //! * Newcomers ([`Counters::behind_newcomers`]): their groups are due 200 ms after they are asked for, which puts them ahead
 //!   of groups that are asked for little earlier than they are due.
 //!
+//! Of a film in a file it is known what was put in, sample by sample. With that is compared what the index has, each block of a
+//! view, what a receiver makes of the packets of each group that was read, and the bytes of each window over HTTP. A block of a
+//! view takes as many reads as the file's blocks that it is made of, so that much notice is needed for it.
+//!
 //! What a viewer pins is compared with the curve from which memory is booked, at their place in the film. A viewer who begins
 //! shortly before a sound's group has that group at hand, and asks for the next one, before the curve has it. So a viewer may
 //! have as many blocks as are held within the next quarter second ([`Counters::early`]). Bookings themselves are means of whole
@@ -61,6 +68,10 @@
 //! | `viewer.rs` | a viewer, beside what the lane has of their stream |
 //! | `stream.rs` | what the lane holds here |
 //! | `film.rs` | films |
+//! | `files/` | films in files, and what was put into them |
+//! | `reading.rs` | requests to the pool, and reads |
+//! | `filling.rs` | blocks of views are made |
+//! | `held.rs`, `receiver.rs` | bytes that were read, and what receivers make of packets of them |
 //! | `packets.rs` | what a group's packets carry |
 //! | `losing.rs` | packets are lost, and sent again |
 //! | `connection.rs`, `writing.rs` | connections of viewers over TCP, and what is written to them |
@@ -83,12 +94,17 @@ mod events;
 mod faults;
 mod fetcher;
 mod fetching;
+mod files;
+mod filling;
 mod film;
+mod held;
 mod kernel;
 mod losing;
 mod node;
 mod order;
 mod packets;
+mod reading;
+mod receiver;
 mod rtsp;
 mod run;
 mod sending;

@@ -10,7 +10,7 @@ use reelway_demand::Reading;
 use reelway_determinism::Random;
 use reelway_media::{Nanos, SECOND};
 use reelway_playout::{Groups, Job, Kept, Link, Rules, Way};
-use reelway_pool::{Ahead, Finished, Pin, Pool, Read, Request, What};
+use reelway_pool::{Ahead, Finished, Pin, Pool, Read};
 use reelway_time::Monotonic;
 use reelway_viewing::Budget;
 
@@ -25,7 +25,7 @@ use crate::stream::{self, Lane, LetGo, Planned, Share};
 use crate::trace::{Line, Trace};
 use crate::viewer::{Viewer, Waiter};
 use crate::wire::{QUEUE, Wire};
-use crate::world::{BLOCK, Broken, FilmOnDisk, LEAD, Page, Pages};
+use crate::world::{BLOCK, LEAD, MAKERS, Making, Page, Pages};
 
 /// Violations that are kept.
 const MOST: usize = 20;
@@ -38,6 +38,8 @@ pub(crate) type Held = Vec<Pin<Page>>;
 pub(crate) enum For {
     /// Those who wait for this group of this track.
     Group(usize, usize),
+    /// The block of a view that is made in the read of this number, of blocks of its film's file.
+    View(u64),
     /// The answer that a viewer over HTTP is being sent.
     Answer(Answering),
 }
@@ -93,18 +95,26 @@ pub(crate) struct Node {
     /// Whether viewers who seek or resume are judged again.
     pub asks_again: bool,
     pub pool: Pool<Pages>,
-    queue: usize,
+    /// Reads of the disk, and blocks of views that are made, are in these queues of the pool.
+    pub disk_queue: usize,
+    pub views: usize,
     pub disk: Disk,
     /// How long the disk is taken to need for a block.
     pub each: Duration,
     /// Reads that it is given at once.
     pub depth: u32,
-    reads: BTreeMap<u64, Read<Pages>>,
+    pub reads: BTreeMap<u64, Read<Pages>>,
+    /// Blocks of views in the making, by the numbers of their reads.
+    pub making: BTreeMap<u64, Making>,
+    /// What is gathered on the way, kept from block to block.
+    pub room: Vec<Vec<u8>>,
+    /// Which films are in files is drawn apart, so that all others are the same with and without them.
+    pub files: Random,
     /// What the pool has answered, and nobody has looked at yet.
-    answers: VecDeque<Finished<Pages>>,
+    pub answers: VecDeque<Finished<Pages>>,
     /// Requests without an answer.
     pub asked: BTreeMap<u64, Ask>,
-    tags: u64,
+    pub tags: u64,
     pub viewers: BTreeMap<u64, Viewer>,
     pub lane: Lane,
     pub rules: Arc<Rules<Share>>,
@@ -118,7 +128,7 @@ pub(crate) struct Node {
     pub jobs: Vec<Job>,
     /// Groups by film, track and number.
     pub groups: Groups<stream::Pages, Waiter>,
-    /// Who waits for which group, by viewer, epoch, track and group: when it is due.
+    /// Who waits for which group, by viewer, epoch, track and group: since when it was due, if it was asked for before.
     pub waits: BTreeMap<(u64, u32, usize, usize), Monotonic>,
     /// Groups that were there, and have not been given yet.
     pub ready: VecDeque<(Waiter, Arc<Planned>)>,
@@ -142,6 +152,11 @@ pub(crate) struct Node {
     /// When newcomers' groups were asked for of late, and their blocks.
     pub newcomers: VecDeque<(Monotonic, u32)>,
 }
+
+/// Number of the random numbers by which films are in files.
+const FILES: u64 = 1;
+/// In one seed of so many, a film is in a file.
+pub(crate) const IN_A_FILE: u64 = 4;
 
 /// The beginning of the run, on the clock: not at zero, where subtraction ends.
 const BORN: Monotonic = Monotonic::from_nanos(1_000 * SECOND as u64);
@@ -200,6 +215,7 @@ impl Node {
         let pages = |number| Page {
             number,
             holds: None,
+            made: Vec::new(),
         };
         let mut pool = Pool::new(
             (0..blocks).map(pages).collect(),
@@ -210,12 +226,20 @@ impl Node {
             None::<Ahead>,
             BORN,
         );
-        let queue = pool.add_queue(depth as usize, false);
-        let mut films = Vec::new();
+        let disk_queue = pool.add_queue(depth as usize, false);
+        let views = pool.add_queue(MAKERS, true);
+        let mut files = Random::nth(seed, FILES);
+        let (mut films, mut differs) = (Vec::new(), None);
         for nth in 0..random.within(2, 5) as usize {
             let seconds = random.within(20, 20 + config.seconds);
             let mut film = Film::make(&mut random, (nth, nth), seconds, READING).ok()?;
-            film.number = pool.open(nth as u32, BORN);
+            if nth == 0 && files.once_in(IN_A_FILE) {
+                match Film::in_a_file(&mut files, (nth, nth), READING) {
+                    Ok(one) => film = one,
+                    Err(what) => differs = Some(what),
+                }
+            }
+            film.is_opened(nth, |file| pool.open(file, BORN));
             films.push(film);
         }
         let titles = (0..films.len()).collect();
@@ -272,7 +296,11 @@ impl Node {
             budget,
             asks_again,
             pool,
-            queue,
+            disk_queue,
+            views,
+            making: BTreeMap::new(),
+            room: Vec::new(),
+            files,
             disk: Disk::new(rate / slower, BLOCK),
             each: Duration::from_nanos(BLOCK * SECOND as u64 / rate),
             depth,
@@ -311,6 +339,9 @@ impl Node {
             asks_again,
             policy,
         });
+        if let Some(what) = differs {
+            node.broken(Rule::AsPutIn, what);
+        }
         node.desk.advance(BORN);
         node.arrange_all();
         Some(node)
@@ -359,7 +390,12 @@ impl Node {
 
     /// Since the beginning.
     pub fn time(&self) -> Duration {
-        self.now.since(BORN)
+        self.time_of(self.now)
+    }
+
+    /// A moment, since the beginning.
+    pub fn time_of(&self, moment: Monotonic) -> Duration {
+        moment.since(BORN)
     }
 
     pub fn note(&mut self, line: &Line) {
@@ -376,122 +412,5 @@ impl Node {
             let at = self.time();
             self.violations.push(Violation { at, rule, what });
         }
-    }
-
-    /// Changes the pool; reads that follow from it begin, and answers wait to be looked at.
-    pub fn with_pool<T>(
-        &mut self,
-        change: impl FnOnce(&mut Pool<Pages>, Monotonic, &mut Vec<Finished<Pages>>) -> T,
-    ) -> T {
-        let (mut finished, mut reads) = (Vec::new(), Vec::new());
-        let result = change(&mut self.pool, self.now, &mut finished);
-        self.pool.starts(&mut reads);
-        for read in reads {
-            self.begin(read);
-        }
-        self.answers.extend(finished);
-        result
-    }
-
-    fn begin(&mut self, mut read: Read<Pages>) {
-        let page = read.memory.as_mut().map_or(u32::MAX, |page| {
-            page.holds = None;
-            page.number
-        });
-        if let Some((held, _)) = self.pins.get(&page) {
-            let what = format!(
-                "{:?} is read into page {page}, in which {held:?} is pinned",
-                read.id
-            );
-            self.broken(Rule::PinnedStays, what);
-        }
-        let (done, mut well) = self.disk.read(self.now, &mut self.random);
-        well &= !self
-            .films
-            .iter()
-            .any(|film| film.cut && film.number == read.id.film);
-        let number = self.events.number();
-        self.note(&Line::Reads {
-            film: read.id.film,
-            block: read.id.block,
-            page,
-            until_ms: done.since(BORN).as_millis() as u64,
-        });
-        self.reads.insert(number, read);
-        self.at(done, Event::Read(number, well));
-    }
-
-    /// A read is done.
-    pub fn read(&mut self, number: u64, well: bool) {
-        let Some(mut read) = self.reads.remove(&number) else {
-            return;
-        };
-        self.note(&Line::Read {
-            film: read.id.film,
-            block: read.id.block,
-            ok: well,
-        });
-        let mixed_up = self.config.wrong == Some(Wrong::OtherBlock) && self.random.once_in(50);
-        if let (true, Some(page)) = (well, &mut read.memory) {
-            let film = read.id.film + u32::from(mixed_up);
-            page.holds = Some(BlockId { film, ..read.id });
-        }
-        let result = if well {
-            Ok(BLOCK as usize)
-        } else {
-            Err(Broken)
-        };
-        self.with_pool(|pool, now, finished| pool.read_done(read, result, false, now, finished));
-    }
-
-    /// Asks the pool for blocks.
-    pub fn ask(&mut self, ask: Ask) {
-        self.tags += 1;
-        let tag = self.tags;
-        let source = FilmOnDisk {
-            film: self.films[ask.film].number,
-            queue: self.queue,
-        };
-        let (first, end, deadline) = (ask.first, ask.first + ask.blocks, ask.due);
-        self.asked.insert(tag, ask);
-        let waiting = self.pool.waiting();
-        self.with_pool(|pool, now, finished| {
-            let request = Request {
-                what: What::Blocks(source, first..end),
-                deadline,
-                tag,
-            };
-            pool.ask(request, now, finished);
-        });
-        self.counters.waited_for_room += u64::from(self.pool.waiting() > waiting);
-    }
-
-    /// The next answer of the pool, and who asked.
-    pub fn next_answer(&mut self) -> Option<(Ask, Option<Held>)> {
-        loop {
-            let Finished { tag, result } = self.answers.pop_front()?;
-            if self.config.wrong == Some(Wrong::AnsweredTwice) && self.random.once_in(50) {
-                let result = Err(reelway_pool::Failure::Closed);
-                self.answers.push_back(Finished { tag, result });
-            }
-            let Some(ask) = self.asked.remove(&tag) else {
-                self.note(&Line::Nobody { tag });
-                let what =
-                    format!("request {tag} is answered, and was answered before or never made");
-                self.broken(Rule::AnsweredOnce, what);
-                continue;
-            };
-            self.counters.requests += 1;
-            let held = match result {
-                Ok(reelway_pool::Given::Blocks(pins)) => Some(pins),
-                _ => None,
-            };
-            return Some((ask, held));
-        }
-    }
-
-    /// Whether the disk has nothing to do, and nobody waits for room.
-    pub fn is_idle(&self) -> bool {
-        self.pool.queue(self.queue) == (0, 0) && self.pool.waiting() == 0
     }
 }

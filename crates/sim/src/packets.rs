@@ -35,13 +35,13 @@ impl Bytes for MadeUp<'_> {
 }
 
 /// Whether all packets of a group are due within its time, each of bytes of the film behind those of the packet before, and
-/// within `bytes`.
+/// within `bytes`. `kind`: they are made up as of this kind, so that they carry all of it.
 ///
 /// # Errors
 /// What is not so.
 pub(crate) fn check(
     plan: &Plan,
-    kind: Kind,
+    kind: Option<Kind>,
     samples: &[TimedSample],
     time: Range<Nanos>,
     bytes: Range<u64>,
@@ -66,8 +66,9 @@ pub(crate) fn check(
         .sum();
     // Of a picture, the length of its NAL unit is left out, and the header of one that is cut to pieces.
     let spared = match kind {
-        Kind::Video => 5 * samples.len() as u64,
-        Kind::Audio => 0,
+        Some(Kind::Video) => 5 * samples.len() as u64,
+        Some(Kind::Audio) => 0,
+        None => all,
     };
     if carried > all || carried + spared < all {
         return Err(format!("packets carry {carried} of {all} bytes"));

@@ -48,6 +48,7 @@ impl Node {
             self.release();
             if let Some((ask, held)) = self.next_answer() {
                 match ask.whom {
+                    For::View(number) => self.file_read(&ask, number, held),
                     For::Group(track, group) => self.given(&ask, (track, group), held),
                     For::Answer(answering) => self.window_read(&ask, answering, held),
                 }

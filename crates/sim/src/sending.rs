@@ -57,10 +57,11 @@ impl Node {
                 path: Nothing,
             }
         };
-        let tracks = vec![track(0), track(1)];
+        let numbers = self.films[film].tracks();
+        let tracks = numbers.iter().map(|number| track(*number)).collect();
         let link = self.way.as_ref().map(|way| {
-            let peaks = [0, 1].map(|number| script.outline.peak_rate(number));
-            let peak = peaks.iter().sum();
+            let peaks = numbers.iter();
+            let peak = peaks.map(|number| script.outline.peak_rate(*number)).sum();
             Box::new(OnLink::new(Arc::clone(way), self.rules.link_ahead, peak))
         });
         let stream = Stream::new(NewStream {
@@ -110,7 +111,8 @@ impl Node {
             let id = stream.id();
             match effect {
                 Effect::Locate { epoch, wish } => {
-                    let found = stream.script().outline.locate(&[0, 1], wish);
+                    let tracks: Vec<usize> = (0..stream.tracks.len()).collect();
+                    let found = stream.script().outline.locate(&tracks, wish);
                     self.lane.located(id, epoch, found, self.now.nanos());
                 }
                 Effect::Want(want) => self.want(id, want),
@@ -283,7 +285,7 @@ impl Node {
 
     /// Packets of a group's plan.
     fn packets_of(&mut self, film: usize, track: usize, group: u32) -> u32 {
-        let plan = self.films[film].plan(&mut self.kept, track, group as usize);
+        let plan = self.films[film].plan(&mut self.kept, (track, group as usize), None);
         plan.map_or(0, |(plan, _)| plan.plan.packets.len() as u32)
     }
 

@@ -11,9 +11,8 @@ use reelway_playout::{
     self as playout, Group, GroupId, GroupPlan, Host, InMemory, Outline, Prefetch, StreamError,
 };
 use reelway_pool::Pin;
-use reelway_rtp::PayloadOptions;
+use reelway_rtp::{Bytes, PayloadOptions};
 
-use crate::packets::MadeUp;
 use crate::world::{BLOCK, LEAD, Page};
 
 /// The types of this crate's lane.
@@ -85,14 +84,15 @@ impl Script {
         }
     }
 
-    /// Plans the packets of a group.
+    /// Plans the packets of a group, of these bytes.
     pub fn plan(
         &self,
         id: GroupId,
         samples: &[TimedSample],
+        bytes: &dyn Bytes,
         range: Range<u64>,
     ) -> Result<GroupPlan, StreamError> {
-        self.outline.plan(id, samples, &MadeUp(samples), range)
+        self.outline.plan(id, samples, bytes, range)
     }
 }
 

@@ -50,6 +50,12 @@ pub(crate) enum Line {
         block: u32,
         ok: bool,
     },
+    /// A block of a view is made of these of the file.
+    Makes {
+        film: usize,
+        block: u32,
+        of: (u32, u32),
+    },
     Gets {
         viewer: u64,
         track: usize,
@@ -205,6 +211,15 @@ impl fmt::Display for Line {
                 f,
                 "disk {} block {block} of film {film}",
                 if *ok { "has read" } else { "cannot read" }
+            ),
+            Line::Makes {
+                film,
+                block,
+                of: (first, end),
+            } => write!(
+                f,
+                "block {block} of film {film} is made of its file's blocks {first} to {}",
+                i64::from(*end) - 1
             ),
             Line::Gets {
                 viewer,

@@ -7,10 +7,12 @@ use reelway_cache::Watching;
 use reelway_media::{Nanos, SECOND};
 use reelway_playout::{Asked, Group, GroupId, StreamError, Want};
 use reelway_pool::News;
+use reelway_rtp::Bytes;
 use reelway_time::Monotonic;
 
 use crate::config::{Rule, Wrong};
 use crate::disk::WAY;
+use crate::held::InPages;
 use crate::node::{Ask, For, Held, Node};
 use crate::stream::{Pages, Planned};
 use crate::trace::Line;
@@ -45,7 +47,8 @@ impl Node {
             self.watches(id, film, blocks.start);
         }
         if !playing || want.urgent {
-            self.goes_ahead(blocks.end - blocks.start);
+            let blocks = self.films[film].reads(blocks.end - blocks.start);
+            self.goes_ahead(blocks);
         }
         let waiter = Waiter {
             viewer: id,
@@ -54,7 +57,7 @@ impl Node {
             at: self.now,
         };
         self.waits
-            .insert((id, want.epoch, want.track, want.group), due);
+            .insert((id, want.epoch, want.track, want.group), due.max(self.now));
         let key = (film as u64, (want.track, want.group));
         match self.groups.ask(key, waiter) {
             // Not before the turn is over, as in the server, where another thread answers.
@@ -104,7 +107,22 @@ impl Node {
             let_go: self.let_go.clone(),
         };
         let film = &self.films[ask.film];
-        let (plan, checked) = film.plan(&mut self.kept, id.0, id.1)?;
+        let held = film.file.as_ref().map(|_| InPages {
+            film,
+            first: ask.first,
+            pins: &bytes.pins,
+        });
+        let held = held.as_ref().map(|held| held as &dyn Bytes);
+        let (plan, checked) = film.plan(&mut self.kept, id, held)?;
+        let received = held.map_or(Ok(()), |held| film.receives(&plan, id, held));
+        self.counters.compared += u64::from(film.file.is_some());
+        if let Err(why) = received {
+            let what = format!(
+                "group {} of track {} of film {}: {why}",
+                id.1, id.0, ask.film
+            );
+            self.broken(Rule::AsPutIn, what);
+        }
         if let Err(why) = checked {
             let what = format!(
                 "group {} of track {} of film {}: {why}",
@@ -160,16 +178,19 @@ impl Node {
 
     /// Nobody who plays is forgotten: a group that is not given at all is never found to come late.
     pub fn check_waits(&mut self) {
-        let long_due = |due: &Monotonic| due.offset(PATIENCE) < self.now;
-        let waits = self.waits.iter().filter(|(_, due)| long_due(due));
-        for (wait, due) in waits.map(|(wait, due)| (*wait, *due)).collect::<Vec<_>>() {
+        let is_long = |since: &Monotonic| since.offset(PATIENCE) < self.now;
+        let waits = self.waits.iter().filter(|(_, since)| is_long(since));
+        for (wait, since) in waits
+            .map(|(wait, since)| (*wait, *since))
+            .collect::<Vec<_>>()
+        {
             self.waits.remove(&wait);
             let (id, epoch, track, group) = wait;
             let place = self.lane.place_of(id);
             let stream = place.and_then(|place| self.lane.stream(place));
             let still = stream.is_some_and(|stream| stream.is_at(epoch));
             if still && self.excused.offset(PATIENCE) < self.now {
-                let by = self.now.since(due).as_secs_f64();
+                let by = self.now.since(since).as_secs_f64();
                 let what =
                     format!("viewer {id} waits {by:.3} s for group {group} of track {track}");
                 self.broken(Rule::OnTime, what);
@@ -191,7 +212,7 @@ impl Node {
         }
         viewer.late = true;
         let blocks = &self.films[viewer.film].parts[want.track][want.group].blocks;
-        let blocks = blocks.end - blocks.start;
+        let blocks = self.films[viewer.film].reads(blocks.end - blocks.start);
         let due = Monotonic::from_nanos(want.deadline);
         let what = format!("group {} of track {}", want.group, want.track);
         self.explain(id, (waiter.at, due), blocks, by, &what);

@@ -72,7 +72,10 @@ impl Node {
             return;
         };
         let (id, track, now) = (stream.id(), &stream.tracks[due.track], self.now);
-        let done = [0, 1].map(|number: usize| stream.tracks[number].cursor.is_done());
+        let done = [0, 1].map(|number: usize| {
+            let track = stream.tracks.get(number);
+            track.is_none_or(|track| track.cursor.is_done())
+        });
         let (seq, at, dropped) = (track.seq, track.cursor.at(), stream.mishaps().dropped);
         let viewer = self.viewers.get_mut(&id);
         let Some(connection) = viewer.and_then(|viewer| viewer.connection.as_mut()) else {

@@ -87,6 +87,8 @@ fn a_thousand_seeds_hold_all_rules_and_come_out_the_same_again() {
         "missed",
         "resent",
         "left_out",
+        "made",
+        "compared",
     ] {
         assert!(of(name) > Some(0), "{name}: {counted:?}");
     }
@@ -149,6 +151,11 @@ fn blocks_held_beyond_what_is_booked_are_found() {
 #[test]
 fn a_disk_slower_than_what_is_booked_of_it_is_found() {
     caught(Wrong::SlowDisk, Rule::OnTime);
+}
+
+#[test]
+fn a_byte_that_was_not_put_into_a_film_is_found() {
+    caught(Wrong::OtherByte, Rule::AsPutIn);
 }
 
 #[test]

@@ -509,6 +509,15 @@ pub(super) const RECIPES: &[Recipe] = &[
         ),
     },
     Recipe {
+        name: "av1_large",
+        what: "AV1 whose pictures take many packets each",
+        kind: NotRtp,
+        extension: "mp4",
+        make: Ffmpeg(
+            "-f lavfi -i testsrc2=size=640x360:rate=25:duration=3,noise=alls=30:allf=t @sound -c:v libsvtav1 -preset 10 -g 25 -qp 44 -svtav1-params lp=1 -pix_fmt yuv420p @aac -t 3",
+        ),
+    },
+    Recipe {
         name: "ac3",
         what: "AC-3",
         kind: Plain,

@@ -56,6 +56,7 @@ impl Expected {
             let parts = |sample: &[u8]| match stream.codec.as_str() {
                 "h264" => nals(sample, false),
                 "hevc" => nals(sample, true),
+                "av1" => obus(sample),
                 _ => vec![sample.to_vec()],
             };
             let scale = f64::from(track.timescale);
@@ -112,6 +113,63 @@ pub fn nals(mut sample: &[u8], hevc: bool) -> Vec<Vec<u8>> {
     nals
 }
 
+/// The OBUs of a temporal unit without their sizes, and without temporal delimiters and sequence headers (AV1 Bitstream
+/// Specification 5.3).
+pub fn obus(mut sample: &[u8]) -> Vec<Vec<u8>> {
+    let mut obus = Vec::new();
+    while let Some(first) = sample.first() {
+        let (head, rest) = sample.split_at(if first & 4 != 0 { 2 } else { 1 });
+        assert_eq!(first & 2, 2, "an OBU without a size");
+        let last = rest.iter().position(|byte| byte & 0x80 == 0);
+        let (size, rest) = rest.split_at(last.expect("a size") + 1);
+        let size = size
+            .iter()
+            .rev()
+            .fold(0, |size, byte| size << 7 | usize::from(byte & 0x7f));
+        let (body, rest) = rest.split_at(size);
+        if !matches!(first >> 3 & 15, 1 | 2) {
+            obus.push([&[first & !2], &head[1..], body].concat());
+        }
+        sample = rest;
+    }
+    obus
+}
+
+/// The environment in which GStreamer finds the plugins that `scripts/need-tests` has built: AV1 over RTP.
+pub fn with_built_plugins() -> Vec<(&'static str, String)> {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/gst-rtp");
+    let target = target.canonicalize().expect("scripts/need-tests builds it");
+    let registry = target.join("registry.bin");
+    vec![
+        ("GST_PLUGIN_PATH", target.display().to_string()),
+        // The list of plugins of other tests stays as it is.
+        ("GST_REGISTRY", registry.display().to_string()),
+    ]
+}
+
+/// Times of one picture's packets differ by less than this, in seconds: rtspsrc corrects them by when packets come.
+const OF_ONE_PICTURE: f64 = 0.015;
+
+/// Of AV1, what follows each other of one time is one unit: GStreamer's depayloader gives it packet by packet.
+pub fn joined(lines: Vec<Line>) -> Vec<Line> {
+    let mut all: Vec<Line> = Vec::new();
+    for line in lines {
+        let is_picture = |line: &Line| line.unit.as_deref() == Some("video");
+        let is_of_one = |one: Option<f64>, other: Option<f64>| {
+            let apart = one.zip(other).map(|(one, other)| (one - other).abs());
+            apart.is_some_and(|apart| apart < OF_ONE_PICTURE)
+        };
+        let before = all.iter_mut().rfind(|line| is_picture(line));
+        match before {
+            Some(before) if is_picture(&line) && is_of_one(before.at, line.at) => {
+                before.hashes.extend(line.hashes);
+            }
+            _ => all.push(line),
+        }
+    }
+    all
+}
+
 /// A line of a script in `players`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -163,7 +221,7 @@ pub fn watch_with(
 }
 
 /// As the script hashes.
-fn hashes(unit: &Unit) -> Vec<String> {
+pub fn hashes(unit: &Unit) -> Vec<String> {
     unit.parts
         .iter()
         .map(|part| format!("{}-{:08x}", part.len(), crc32fast::hash(part)))

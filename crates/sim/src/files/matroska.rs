@@ -1,0 +1,76 @@
+//! Matroska (RFC 9559): clusters of a second each.
+
+use super::coded::{self, TICKS, Unit};
+
+/// Ticks of a millisecond, in which times are counted.
+const MILLI: u64 = TICKS / 1000;
+
+fn element(id: u32, body: &[u8]) -> Vec<u8> {
+    let bytes = id.to_be_bytes();
+    let first = bytes.iter().position(|byte| *byte > 0).unwrap_or(3);
+    let size = 0x1000_0000 | body.len() as u32;
+    [&bytes[first..], &size.to_be_bytes(), body].concat()
+}
+
+fn number(id: u32, value: u32) -> Vec<u8> {
+    element(id, &value.to_be_bytes())
+}
+
+fn picture() -> Vec<u8> {
+    let video = [number(0xb0, 320), number(0xba, 192)].concat();
+    let body = [
+        number(0xd7, 1),
+        number(0x73c5, 1),
+        number(0x83, 1),
+        number(0x23_e383, 40_000_000),
+        element(0x86, b"V_MPEG4/ISO/AVC"),
+        element(0x63a2, &coded::avcc()),
+        element(0xe0, &video),
+    ];
+    element(0xae, &body.concat())
+}
+
+fn sound() -> Vec<u8> {
+    let audio = [element(0xb5, &48_000f64.to_be_bytes()), number(0x9f, 2)].concat();
+    let private = [
+        &b"OpusHead"[..],
+        &[1, 2, 0, 0],
+        &48_000u32.to_le_bytes(),
+        &[0; 3],
+    ];
+    let body = [
+        number(0xd7, 2),
+        number(0x73c5, 2),
+        number(0x83, 2),
+        element(0x86, b"A_OPUS"),
+        element(0x63a2, &private.concat()),
+        element(0xe1, &audio),
+    ];
+    element(0xae, &body.concat())
+}
+
+/// A file of H.264 and Opus.
+pub(super) fn file(tracks: &[Vec<Unit>]) -> Vec<u8> {
+    let info = element(0x1549_a966, &number(0x2a_d7b1, 1_000_000));
+    let entries = element(0x1654_ae6b, &[picture(), sound()].concat());
+    let mut segment = [info, entries].concat();
+    let mut units: Vec<(u8, &Unit)> = (1..)
+        .zip(tracks)
+        .flat_map(|(number, units)| units.iter().map(move |unit| (number, unit)))
+        .collect();
+    units.sort_by_key(|(_, unit)| unit.decoded);
+    for of_second in units.chunk_by(|(_, one), (_, two)| one.decoded / TICKS == two.decoded / TICKS)
+    {
+        let begins = of_second[0].1.decoded / TICKS * 1000;
+        let mut cluster = number(0xe7, begins as u32);
+        for (track, unit) in of_second {
+            let [high, low] = ((unit.shown / MILLI - begins) as i16).to_be_bytes();
+            let flags = if unit.sync { 0x80 } else { 0 };
+            let head = [0x80 | track, high, low, flags];
+            cluster.extend(element(0xa3, &[&head[..], &unit.sample()].concat()));
+        }
+        segment.extend(element(0x1f43_b675, &cluster));
+    }
+    let head = element(0x1a45_dfa3, &element(0x4282, b"matroska"));
+    [head, element(0x1853_8067, &segment)].concat()
+}

@@ -1,0 +1,143 @@
+//! What a receiver makes of a group's packets, by the RFCs of its payload, to be compared with what was put into the file.
+
+use reelway_media::{Codec, Nanos};
+use reelway_rtp::{Bytes, Part, Plan};
+
+use crate::files::{Put, is_same};
+
+/// Whether all that was put in as the samples of a group comes out of its packets, at its time.
+///
+/// # Errors
+/// What is not so.
+pub(crate) fn check(
+    plan: &Plan,
+    codec: &Codec,
+    put: &[Put],
+    bytes: &dyn Bytes,
+) -> Result<(), String> {
+    let mut packets = Vec::with_capacity(plan.packets.len());
+    for (number, packet) in plan.packets.iter().enumerate() {
+        let payload = payload(plan, packet, bytes);
+        packets
+            .push(payload.ok_or_else(|| format!("packet {number} has bytes that are not there"))?);
+    }
+    let units = match codec {
+        Codec::H264(_) => h264(&packets),
+        Codec::Aac(_) => aac(&packets),
+        // RFC 2250 3.4 and 3.5: a head of four bytes, and what follows it in the stream.
+        Codec::MpegVideo(_) | Codec::MpegAudio(_) => {
+            let bodies = packets.iter().map(|packet| packet.get(4..));
+            bodies
+                .collect::<Option<Vec<_>>>()
+                .map(|bodies| vec![bodies.concat()])
+        }
+        // RFC 7587 4.2.
+        Codec::Opus(_) => Some(packets),
+        _ => return Err(format!("nobody receives {codec:?} here")),
+    };
+    let units = units.ok_or("packets do not follow one another")?;
+    let mut came = units.iter().map(Vec::as_slice);
+    let mut sent = put
+        .iter()
+        .flat_map(|put| put.parts.iter().map(Vec::as_slice));
+    let is_stream = matches!(codec, Codec::MpegVideo(_) | Codec::MpegAudio(_));
+    let is_whole = match is_stream {
+        true => units.concat() == sent.collect::<Vec<_>>().concat(),
+        false => came.by_ref().eq(sent.by_ref()),
+    };
+    if !is_whole {
+        let bytes: usize = units.iter().map(Vec::len).sum();
+        return Err(format!(
+            "{} units with {bytes} bytes are received for {} samples that are others",
+            units.len(),
+            put.len()
+        ));
+    }
+    let shown: Vec<Nanos> = plan.frames.iter().map(|frame| frame.shown).collect();
+    let is_of_each = shown.len() == put.len();
+    let is_shown = match (is_of_each, shown.first(), put.first()) {
+        (true, ..) => shown
+            .iter()
+            .zip(put)
+            .all(|(is, put)| is_same(*is, put.shown)),
+        // Several frames of sound in a packet have the time of the first.
+        (false, Some(is), Some(put)) => is_same(*is, put.shown),
+        _ => false,
+    };
+    match is_shown {
+        true => Ok(()),
+        false => Err(format!("frames are shown at {shown:?} ns")),
+    }
+}
+
+/// What a packet carries.
+fn payload(plan: &Plan, packet: &reelway_rtp::Packet, bytes: &dyn Bytes) -> Option<Vec<u8>> {
+    let mut payload = Vec::with_capacity(packet.len.into());
+    for part in plan.parts_of(packet) {
+        match part {
+            Part::Kept(kept) => payload.extend_from_slice(kept),
+            Part::Film(range) => {
+                let at = payload.len();
+                payload.resize(at + (range.end - range.start) as usize, 0);
+                bytes
+                    .read_at(range.start, &mut payload[at..])
+                    .then_some(())?;
+            }
+        }
+    }
+    (payload.len() == usize::from(packet.len)).then_some(payload)
+}
+
+/// NAL units (RFC 6184): alone, several in a packet (STAP-A), or one in several (FU-A). `None`: a piece is missing.
+fn h264(packets: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
+    let mut units: Vec<Vec<u8>> = Vec::new();
+    let mut is_open = false;
+    for packet in packets {
+        let head = *packet.first()?;
+        match head & 0x1f {
+            28 => {
+                let mark = *packet.get(1)?;
+                let (first, last) = (mark & 0x80 != 0, mark & 0x40 != 0);
+                if first == is_open || (first && last) {
+                    return None;
+                }
+                if first {
+                    units.push(vec![head & 0xe0 | mark & 0x1f]);
+                }
+                units.last_mut()?.extend_from_slice(packet.get(2..)?);
+                is_open = !last;
+            }
+            _ if is_open => return None,
+            24 => {
+                let mut rest = packet.get(1..)?;
+                while let Some((size, more)) = rest.split_first_chunk::<2>() {
+                    let (unit, more) = more.split_at_checked(u16::from_be_bytes(*size).into())?;
+                    units.push(unit.to_vec());
+                    rest = more;
+                }
+                rest.is_empty().then_some(())?;
+            }
+            1..24 => units.push(packet.clone()),
+            _ => return None,
+        }
+    }
+    (!is_open).then_some(units)
+}
+
+/// Access units (RFC 3640 3.3.6): their sizes in 13 bits each, then they themselves. `None`: they are not of these sizes.
+fn aac(packets: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
+    let mut units = Vec::new();
+    for packet in packets {
+        let (bits, rest) = packet.split_first_chunk::<2>()?;
+        let heads = usize::from(u16::from_be_bytes(*bits)) / 8;
+        let (heads, mut rest) = rest.split_at_checked(heads)?;
+        for head in heads.chunks(2) {
+            let size = u16::from_be_bytes(head.try_into().ok()?) >> 3;
+            let (unit, more) = rest.split_at_checked(size.into())?;
+            units.push(unit.to_vec());
+            rest = more;
+        }
+        rest.is_empty().then_some(())?;
+    }
+    Some(units)
+}

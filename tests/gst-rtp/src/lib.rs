@@ -1,0 +1,3 @@
+//! The plugin `rsrtp`, by which GStreamer finds it.
+
+extern crate gstrsrtp as _;
