@@ -19,7 +19,7 @@ use crate::codec::Codec;
 use crate::index::{Index, IndexOptions};
 use crate::mp4::{Entry, entry_of};
 use crate::mpeg::MOST_TABLES;
-use crate::places::{MOST_MOVES, Move, Place, STEP, View};
+use crate::places::{MAX_STRIPPED, MOST_MOVES, Move, Place, STEP, View, WITH_HEADS};
 use crate::samples::{RECORD_BYTES, Sample, SampleTable};
 use crate::text::TextTrack;
 use crate::texts::MOST_TEXTS;
@@ -29,7 +29,7 @@ use crate::track_head::TrackHead;
 
 const MAGIC: [u8; 8] = *b"RWSHARED";
 /// Goes up whenever the format or the meaning of anything in it changes.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 const PREFIX: usize = 24;
 /// A longer head is no film's: a hundred tracks with their sample entries take less.
 const MOST_HEAD: usize = 16 << 20;
@@ -91,6 +91,7 @@ impl Part {
                 dts: track.groups.get(0).map_or(0, |group| group.dts),
                 matrix: picture.map_or([0; 9], |picture| picture.matrix),
                 display: picture.map_or((0, 0), |picture| picture.display),
+                stripped: track.stripped.clone(),
             },
             samples: track.samples,
             sample_entry: match &track.codec {
@@ -128,6 +129,7 @@ impl Part {
             _ if self.moves.len() > MOST_MOVES || !self.moves.is_sorted_by_key(|to| to.file) => {
                 Some("packets that are none")
             }
+            _ if self.head.stripped.len() > MAX_STRIPPED => Some("frames without their beginnings"),
             _ if is_long(shift) || is_long(dts) => Some("a time that is none"),
             _ => None,
         }
@@ -271,9 +273,15 @@ impl Incoming {
             return Err(wrong(format!("has {samples} samples; {most} are allowed")));
         }
         let bytes = head.view.map_or(0, |view| view.bytes);
-        // A view adds a byte to a unit of some at most.
-        let is_other = head.view.is_some_and(|view| view.file != self.len);
-        if is_other || bytes > self.len.saturating_mul(2) {
+        let put = |part: &Part| part.head.stripped.len() as u64 * u64::from(part.samples);
+        let put: u64 = head.parts().map(put).sum();
+        let is_possible = match head.view {
+            None => put == 0,
+            Some(view) if view.packet == WITH_HEADS => bytes == self.len.saturating_add(put),
+            // A view adds a byte to a unit of some at most.
+            Some(_) => put == 0 && bytes <= self.len.saturating_mul(2),
+        };
+        if !is_possible || head.view.is_some_and(|view| view.file != self.len) {
             return Err(wrong(format!("has a view of {bytes} bytes")));
         }
         let are_whole = head.texts.iter().all(|text| text.document.is_here());
@@ -398,7 +406,9 @@ fn add(
     }
     // Who makes a part of a view looks for its samples from a place on, and trusts their order.
     let before = table.last().map_or(0, |last| last.bytes().end);
-    if view.is_some() && (sample.size == 0 || sample.offset < before) {
+    // A frame of Matroska may be empty.
+    let is_none = sample.size == 0 && view.is_some_and(|view| view.packet != WITH_HEADS);
+    if is_none || (view.is_some() && sample.offset < before) {
         return Err(wrong(format!(
             "has a sample {after} of track {id} out of order"
         )));
@@ -478,6 +488,7 @@ mod tests {
             duration: 2812 * 1024,
             groups: group(table.iter(), Kind::Audio, 512, 48_000),
             places: Places::default(),
+            stripped: Vec::new(),
             moves: Vec::new(),
             picture: None,
             sound: entry.sound,

@@ -124,6 +124,8 @@ pub struct Track {
     pub groups: Groups,
     /// Where its samples are found in the file, where they lie in a view.
     pub places: Places,
+    /// What each of its samples begins with that is not in the file (header stripping of Matroska).
+    pub stripped: Vec<u8>,
     /// From where on packets with other numbers than [`Track::id`] carry it, in the order of the file.
     pub moves: Vec<Move>,
     /// For video.
@@ -151,6 +153,7 @@ impl Track {
             duration: 0,
             groups: Groups::default(),
             places: Places::default(),
+            stripped: Vec::new(),
             moves: Vec::new(),
             picture: None,
             sound: None,

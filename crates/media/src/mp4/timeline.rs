@@ -364,6 +364,7 @@ fn finish(
         dts,
         matrix: draft.matrix,
         display: draft.display,
+        stripped: draft.stripped,
     };
     let (track, last) = head.track(entry, &table);
     Ok((track, table, last))

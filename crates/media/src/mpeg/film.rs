@@ -156,5 +156,6 @@ fn draft(stream: Elementary, programme: u16, entry: &[u8]) -> Draft {
             description: 1,
             ..Gathered::default()
         },
+        stripped: Vec::new(),
     }
 }

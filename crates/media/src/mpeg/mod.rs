@@ -41,4 +41,4 @@ pub(crate) use carrier::Carrier;
 pub(crate) use multiplex::MOST_TABLES;
 pub use opus::opus_frame;
 pub(crate) use reader::Reader;
-pub use view::{Filled, Filling};
+pub(crate) use view::Filling;

@@ -183,6 +183,7 @@ impl Multiplex {
             dts: first,
             matrix: [0; 9],
             display: (0, 0),
+            stripped: Vec::new(),
         };
         let (track, _) = head.track(entry, &table);
         index.title.multiplex = Some(Box::new(track));

@@ -9,7 +9,7 @@ use super::pes::Stream;
 use super::ps;
 use super::sounds::{Frames, Framing, GAP};
 use super::ts::{self, Walker};
-use crate::places::{Move, Place, STEP};
+use crate::places::{Filled, Move, Place, STEP, View};
 use crate::samples::{Sample, Samples, SamplesError};
 use crate::title::{Title, Track};
 use crate::{Codec, Kind};
@@ -73,18 +73,7 @@ impl Part {
     }
 }
 
-/// What came of an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filled {
-    /// All bytes are there.
-    Whole,
-    /// More bytes of the file are wanted: [`Filling::wanted`] has them.
-    More,
-    /// The file is another than the one that was indexed.
-    Different,
-}
-
-/// The making of some bytes of a view.
+/// The making of some bytes of a view of streams.
 #[derive(Debug)]
 pub struct Filling {
     carrier: Carrier,
@@ -95,19 +84,17 @@ pub struct Filling {
 }
 
 impl Filling {
-    /// Of the bytes `range` of the view of a film whose file has `len` bytes. `None`: the film has no view.
+    /// Of the bytes `range` of the view of a film whose file has `len` bytes.
     ///
     /// # Errors
     /// The film's sample records cannot be read.
     pub fn new(
         title: &Title,
+        view: View,
         samples: &dyn Samples,
         len: u64,
         range: Range<u64>,
-    ) -> Result<Option<Filling>, SamplesError> {
-        let Some(view) = title.view else {
-            return Ok(None);
-        };
+    ) -> Result<Filling, SamplesError> {
         let carrier = Carrier::of_view(view.packet);
         let place = |track: &Track, at: u64| track.places.get(usize::try_from(at).ok()?);
         let mut parts = Vec::new();
@@ -143,13 +130,13 @@ impl Filling {
         }
         wanted.end = wanted.end.saturating_add(MORE).min(len);
         wanted.start = wanted.start.min(wanted.end);
-        Ok(Some(Filling {
+        Ok(Filling {
             carrier,
             len,
             range,
             parts,
             wanted,
-        }))
+        })
     }
 
     /// Bytes of the file that are needed.
