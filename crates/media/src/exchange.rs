@@ -58,6 +58,7 @@ struct Head {
     tracks: Vec<Part>,
     /// [`Title::multiplex`]; what it is set up by is in place of its sample entry.
     multiplex: Option<Part>,
+    multiplex_view: Option<View>,
 }
 
 impl Head {
@@ -155,6 +156,7 @@ pub fn head(title: &Title, len: u64) -> Vec<u8> {
         notes: title.notes.clone(),
         tracks: title.tracks.iter().map(Part::of).collect(),
         multiplex: title.multiplex.as_deref().map(Part::of),
+        multiplex_view: title.multiplex_view,
     };
     // Numbers, texts and lists of them: there is nothing that it could refuse.
     let head = postcard::to_stdvec(&head).unwrap_or_default();
@@ -303,10 +305,18 @@ impl Incoming {
                 return Err(wrong(format!("has two tracks {id}")));
             }
         }
+        let view = head.multiplex_view;
+        let bytes = head.view.map_or(0, |view| view.bytes);
+        let is_other =
+            |view: View| view.file != self.len || view.bytes > self.len || view.bytes == bytes;
+        if view.is_some_and(is_other) || (view.is_some() && head.multiplex.is_none()) {
+            return Err(wrong("has a view of a transport stream that is none"));
+        }
+        let bytes = view.map_or(0, |view| view.bytes);
         let problem = head
             .multiplex
             .as_ref()
-            .and_then(|part| part.problem(0, self.len));
+            .and_then(|part| part.problem(bytes, self.len));
         if let Some(problem) = problem {
             return Err(wrong(format!("has {problem} in the transport stream")));
         }
@@ -368,6 +378,7 @@ impl Incoming {
             texts: head.texts,
             notes: head.notes,
             multiplex,
+            multiplex_view: head.multiplex_view,
         };
         Ok(Index {
             title,
@@ -397,8 +408,11 @@ fn add(
     let Some(part) = head.parts().nth(number) else {
         return Err(wrong("goes on after its samples"));
     };
-    // Those of a transport stream as it is lie in the file.
-    let view = head.view.filter(|_| number < head.tracks.len());
+    // Those of a transport stream as it is lie in the file, or in a view of their own.
+    let view = match number < head.tracks.len() {
+        true => head.view,
+        false => head.multiplex_view,
+    };
     let (id, after) = (part.head.id, table.len());
     if sample.bytes().end > view.map_or(len, |view| view.bytes) {
         let words = format!("has a sample {after} of track {id} that lies behind the film's end");
@@ -514,6 +528,7 @@ mod tests {
             }],
             notes: vec!["a note".into()],
             multiplex: None,
+            multiplex_view: None,
         };
         Index {
             title,

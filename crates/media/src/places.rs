@@ -10,7 +10,8 @@ pub const STEP: u64 = 256 << 10;
 /// What a view is made of, beside the places in [`Track::places`](crate::Track::places).
 ///
 /// A view has all samples of a film, each whole. Offsets of samples count its bytes, not the file's. It is all samples one after the
-/// other, or, of Matroska, the file with the bytes that frames are stored without ([`WITH_HEADS`]).
+/// other; of Matroska, the file with the bytes that frames are stored without ([`WITH_HEADS`]); or, of a transport stream that is
+/// sent as it is, all packets without what lies between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
     /// Bytes of all samples.
@@ -42,7 +43,8 @@ pub enum Filled {
 /// The first sample of a track that ends behind a multiple of [`STEP`] bytes of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// First byte in the file of the packet in which it begins; of itself where there are no packets.
+    /// First byte in the file of the packet in which it begins; of itself where there are no packets. In a view of packets, of the
+    /// packet that lies there in the view.
     pub file: u64,
     /// Bytes that the packet carries before it.
     pub skip: u32,

@@ -30,6 +30,8 @@ pub struct Title {
     /// All packets of a transport stream as they lie in the file, as one track more: what is sent to those who want the stream as
     /// it is. See [`Title::as_transport_stream`].
     pub multiplex: Option<Box<Track>>,
+    /// What its samples' offsets count, where something lies between the packets in the file.
+    pub multiplex_view: Option<View>,
 }
 
 impl Title {
@@ -49,6 +51,7 @@ impl Title {
             texts: Vec::new(),
             notes: Vec::new(),
             multiplex: None,
+            multiplex_view: None,
         }
     }
 

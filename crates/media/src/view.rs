@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::places::{Filled, WITH_HEADS};
 use crate::samples::{Samples, SamplesError};
-use crate::title::Title;
-use crate::{matroska, mpeg};
+use crate::title::{Title, Track};
+use crate::{Codec, matroska, mpeg};
 
 /// The making of some bytes of a view.
 #[derive(Debug)]
@@ -15,6 +15,7 @@ pub struct Filling(Way);
 enum Way {
     Streams(mpeg::Filling),
     Heads(matroska::Filling),
+    Packets(mpeg::Packets),
 }
 
 impl Filling {
@@ -31,7 +32,11 @@ impl Filling {
         let Some(view) = title.view else {
             return Ok(None);
         };
+        let is_multiplex = |track: &Track| matches!(track.codec, Codec::TransportStream(_));
         let way = match view.packet {
+            _ if title.tracks.first().is_some_and(is_multiplex) => {
+                Way::Packets(mpeg::Packets::new(title, view, range))
+            }
             WITH_HEADS => Way::Heads(matroska::Filling::new(title, view, samples, range)?),
             _ => Way::Streams(mpeg::Filling::new(title, view, samples, len, range)?),
         };
@@ -43,6 +48,7 @@ impl Filling {
         match &self.0 {
             Way::Streams(filling) => filling.wanted(),
             Way::Heads(filling) => filling.wanted(),
+            Way::Packets(filling) => filling.wanted(),
         }
     }
 
@@ -52,6 +58,7 @@ impl Filling {
         match &mut self.0 {
             Way::Streams(filling) => filling.fill(file, into, room),
             Way::Heads(filling) => filling.fill(file, into),
+            Way::Packets(filling) => filling.fill(file, into),
         }
     }
 }

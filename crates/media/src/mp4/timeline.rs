@@ -100,6 +100,7 @@ pub fn lay_out(mut movie: Movie, container: Container) -> Result<Index, IndexErr
         texts,
         notes: movie.notes,
         multiplex: None,
+        multiplex_view: None,
     };
     Ok(Index { title, tables })
 }

@@ -72,7 +72,7 @@ pub fn index(mut streams: Streams, carrier: Carrier, len: u64) -> Result<Index, 
         debug_assert!(places.iter().all(|place: &Place| place.file <= len));
     }
     if let Some(multiplex) = multiplex
-        && let Err(why) = multiplex.finish(&mut index)
+        && let Err(why) = multiplex.finish(&mut index, len)
     {
         let note = format!("it is not offered as a transport stream: {why}");
         index.title.notes.push(note);
