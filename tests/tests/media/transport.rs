@@ -255,3 +255,43 @@ fn mpeg4_visual_has_the_bytes_and_times_of_the_same_stream_in_mp4() {
         }
     }
 }
+
+#[test]
+fn sound_that_becomes_another_on_the_way_is_left_out_until_it_is_as_before() {
+    let dir = temp_dir("reconfigured");
+    for (name, flags) in [("transport", "+resend_headers"), ("transport_latm", "latm")] {
+        let film = films::film(name);
+        let path = film.path.to_str().expect("UTF-8");
+        let first = std::fs::read(&film.path).expect("the film");
+        let own = index(&film.path).expect("an index");
+        let whole = view(&film.path, &own);
+        let own = bodies(&whole, &own, 1);
+        for other in [["-ar", "44100"], ["-ac", "6"]] {
+            let piece = dir.path().join("piece.ts");
+            let to = piece.to_str().expect("UTF-8");
+            let before = ["-i", path, "-c:v", "copy", "-c:a", "aac", "-b:a", "96k"];
+            let behind = ["-f", "mpegts", "-mpegts_flags", flags, "-y", to];
+            let arguments = [&before[..], &other, &behind].concat();
+            run(ffmpeg(arguments), Duration::from_secs(60)).expect(name);
+            let joined = dir.path().join("joined.ts");
+            let second = std::fs::read(&piece).expect("the piece");
+            std::fs::write(&joined, [&first[..], &second, &first].concat()).expect("room");
+            let index = index(&joined).expect("an index");
+            let view = view(&joined, &index);
+            let mine = bodies(&view, &index, 1);
+            // Which frame is the last of a piece that is cut off, the next one tells.
+            let half = own.len() - 1;
+            assert!(mine[..half] == own[..half], "{name} {other:?}");
+            assert!(mine[mine.len() - half..] == own[1..], "{name} {other:?}");
+            assert!(
+                (2 * half..=2 * own.len()).contains(&mine.len()),
+                "{name} {other:?}"
+            );
+            let notes = index.title.notes.join("; ");
+            assert!(
+                notes.contains("sound frames have another configuration of AAC than the first"),
+                "{name} {other:?}: {notes}"
+            );
+        }
+    }
+}

@@ -102,6 +102,12 @@ fn notes(stream: &Elementary) -> Vec<String> {
             stream.changed
         ));
     }
+    if let (count @ 1.., from) = stream.others {
+        let seconds = from as f64 / f64::from(stream.timescale());
+        notes.push(format!(
+            "from {seconds:.1} s on, {count} sound frames have another configuration of AAC than the first and are skipped"
+        ));
+    }
     if stream.is_disordered {
         notes.push(
             "its pictures are shown in the order in which they are decoded: their own cannot be"

@@ -22,12 +22,12 @@ const LONGEST_PACKET: u64 = 128 << 10;
 const MORE: u64 = 64 << 10;
 
 /// How samples lie in their stream.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum How {
     Units(Family),
     Bytes,
-    /// Frames of AAC, the first of which tells how they are framed: each part begins with one.
-    Aac,
+    /// Frames of AAC of this configuration, the first of which tells how they are framed: each part begins with one.
+    Aac(Vec<u8>),
     Frames(Framing),
 }
 
@@ -38,7 +38,7 @@ impl How {
             (Codec::H265(_), _) => How::Units(Family::H265),
             (Codec::MpegVideo(_) | Codec::Mpeg4Visual(_), _) => How::Bytes,
             (Codec::MpegAudio(_), _) => How::Frames(Framing::Mpeg),
-            (Codec::Aac(_), _) => How::Aac,
+            (Codec::Aac(config), _) => How::Aac(config.config.clone()),
             (Codec::Ac3 | Codec::Eac3, _) => How::Frames(Framing::Dolby),
             (Codec::Opus(config), _) => How::Frames(Framing::Opus(config.channels)),
             (Codec::Pcm(config), _) => How::Frames(match carrier {
@@ -222,14 +222,18 @@ impl Filling {
                 samples: part.samples.iter(),
                 left: 0..0,
             };
-            let whole = match part.how {
-                How::Units(family) => out.units(family, bytes, is_end),
+            let whole = match &part.how {
+                How::Units(family) => out.units(*family, bytes, is_end),
                 How::Bytes => Some(out.bytes(bytes)),
-                How::Aac => {
-                    let framing = Framing::of_aac(bytes);
-                    out.frames(framing, gathered, self.wanted.end, is_end)
+                How::Aac(config) => {
+                    let mut frames = Frames::new(Framing::of_aac(bytes));
+                    frames.only(Some(config.clone()));
+                    out.frames(&frames, gathered, self.wanted.end, is_end)
                 }
-                How::Frames(framing) => out.frames(framing, gathered, self.wanted.end, is_end),
+                How::Frames(framing) => {
+                    let frames = Frames::new(*framing);
+                    out.frames(&frames, gathered, self.wanted.end, is_end)
+                }
             };
             match whole {
                 Some(true) => {}
@@ -398,10 +402,10 @@ impl Out<'_> {
         true
     }
 
-    /// Takes frames, without their heads, of what was gathered up to byte `now` of the file.
+    /// Takes such frames, without their heads, of what was gathered up to byte `now` of the file.
     fn frames(
         &mut self,
-        framing: Framing,
+        such: &Frames,
         gathered: &Gathered,
         now: u64,
         is_end: bool,
@@ -411,12 +415,15 @@ impl Out<'_> {
         let runs = gathered.ends.iter().map(|end| (*end, true));
         for (end, is_whole) in runs.chain([(gathered.bytes.len(), rests)]) {
             let bytes = &gathered.bytes[start..end];
-            let mut frames = Frames::new(framing);
+            let mut frames = such.anew();
             start = end;
             while self.has_more() {
                 let Some(frame) = frames.next(bytes, is_whole) else {
                     break;
                 };
+                if frame.other {
+                    continue;
+                }
                 let is_it = frame.size as u64 == self.left.end - self.left.start;
                 let payload = frames.payload(&bytes[frame.start..frame.end])?;
                 if !is_it || !self.put(&payload) {
