@@ -3,7 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use reelway_media::{Filled, Filling, Index, IndexErrorKind, IndexOptions, Indexer, Step};
+use reelway_media::{
+    Filled, Filling, IndexErrorKind, IndexOptions, Indexer, SampleTable, Step, Title,
+};
 
 /// Bytes of a view that are made at once, or more.
 const BLOCK: u64 = 4096;
@@ -11,8 +13,8 @@ const BLOCK: u64 = 4096;
 const PARTS: u64 = 16;
 
 /// The view that was indexed is the view that can be made, from wherever on.
-fn make_view(film: &[u8], index: &Index) {
-    let Some(view) = index.title.view else {
+fn make_view(film: &[u8], title: &Title, tables: &Vec<SampleTable>) {
+    let Some(view) = title.view else {
         return;
     };
     let len = film.len() as u64;
@@ -20,7 +22,7 @@ fn make_view(film: &[u8], index: &Index) {
     let (mut at, mut room) = (0, Vec::new());
     while at < view.bytes {
         let end = (at + block).min(view.bytes);
-        let filling = Filling::new(&index.title, &index.tables, len, at..end);
+        let filling = Filling::new(title, tables, len, at..end);
         let mut filling = filling.expect("samples").expect("a view");
         let mut into = vec![0; (end - at) as usize];
         loop {
@@ -66,13 +68,16 @@ fuzz_target!(|film: &[u8]| {
         }
     };
     assert!(!index.title.tracks.is_empty());
-    make_view(film, &index);
+    make_view(film, &index.title, &index.tables);
+    if let Some(title) = index.title.as_transport_stream() {
+        make_view(film, &title, &index.tables);
+    }
     for (number, track) in index.title.recorded().enumerate() {
-        // A transport stream as it is lies in the file.
-        let view = index
-            .title
-            .view
-            .filter(|_| number < index.title.tracks.len());
+        // A transport stream as it is lies in the file, or in a view of its own.
+        let view = match number < index.title.tracks.len() {
+            true => index.title.view,
+            false => index.title.multiplex_view,
+        };
         let end = view.map_or(len as u64, |view| view.bytes);
         let mut first = 0;
         for group in &track.groups {

@@ -376,12 +376,12 @@ fn ffmpeg_plays_it_without_rtp() {
 }
 
 #[test]
-fn what_is_no_plain_transport_stream_is_not_sent_as_one() {
-    let films = library(&["progressive", "transport_timed"]);
+fn what_is_no_transport_stream_is_not_sent_as_one() {
+    let films = library(&["progressive", "program"]);
     let server = Server::start(&films);
     server.wait_indexed();
     let mut viewer = Client::connect(server.rtsp).expect("the server");
-    for name in ["progressive", "transport_timed"] {
+    for name in ["progressive", "program"] {
         let url = address(&server, name);
         let answer = viewer.request("DESCRIBE", &url, &[("Accept", "application/sdp")]);
         let answer = answer.expect("an answer");
@@ -392,28 +392,73 @@ fn what_is_no_plain_transport_stream_is_not_sent_as_one() {
     }
 }
 
+/// The same stream in packets of 188, 192 and 204 bytes.
+const LAID_OUT: [&str; 3] = ["transport", "transport_timed", "transport_corrected"];
+
+/// Each packet's time since the first one, and its payload.
+fn timed(packets: &[(u16, u32, Vec<u8>)]) -> Vec<(u32, Vec<u8>)> {
+    let since = |time: u32| time.wrapping_sub(packets[0].1);
+    let one = |(_, time, payload): &(u16, u32, Vec<u8>)| (since(*time), payload.clone());
+    packets.iter().map(one).collect()
+}
+
+/// The same packets of RTP whatever lies between those of the file, from there on.
+fn all_alike(server: &Server, from: &str) -> Vec<(u32, Vec<u8>)> {
+    let all = LAID_OUT.map(|name| timed(&plays(server, name, from).1));
+    assert!(all[0].len() > 20);
+    for (other, name) in all.iter().zip(LAID_OUT) {
+        assert!(*other == all[0], "{name} from {from}");
+    }
+    let [first, ..] = all;
+    first
+}
+
+#[test]
+fn what_lies_between_packets_in_the_file_is_not_sent() {
+    let films = library(&LAID_OUT);
+    let options = Options::new(&films).set("rtsp.plain_udp", "[\"127.0.0.1\"]");
+    let server = options.start();
+    server.wait_indexed();
+    let over_rtp = all_alike(&server, "0");
+    all_alike(&server, "2.5");
+
+    for name in &LAID_OUT[1..] {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let limit = Some(Duration::from_secs(20));
+        socket.set_read_timeout(limit).expect("a limit");
+        let (url, to) = (address(&server, name), socket.local_addr());
+        let mut viewer = Client::connect(server.rtsp).expect("the server");
+        let agreed = set_up_plain(&mut viewer, &url, to.expect("its address"));
+        assert_eq!(agreed.status, 200, "{agreed:?}");
+        assert_eq!(viewer.request("PLAY", &url, &[]).expect("PLAY").status, 200);
+        let mut room = [0; 2000];
+        for (number, (_, packet)) in over_rtp.iter().enumerate() {
+            let len = socket.recv(&mut room).expect("a packet");
+            assert!(room[..len] == packet[..], "{name}: packet {number}");
+        }
+    }
+    let film = server.get("/api/films/transport_timed").json();
+    let address = film["urls"]["transport_stream"].as_str();
+    assert!(
+        address.is_some_and(|address| address.ends_with("?as=ts")),
+        "{film}"
+    );
+}
+
 #[test]
 fn an_edge_sends_it_and_a_server_that_was_started_again() {
-    let films = library(&["transport"]);
+    let films = library(&LAID_OUT);
     let (folder, origin) = (temp_dir("as-ts-state"), Server::start(&films));
     origin.wait_indexed();
-    let (_, direct) = plays(&origin, "transport", "0");
+    let direct = all_alike(&origin, "0");
     let edge = Options::edge(&format!("http://{}/", origin.http)).start();
     edge.wait_indexed();
-    let (_, by_edge) = plays(&edge, "transport", "0");
-    let payloads = |packets: &[(u16, u32, Vec<u8>)]| -> Vec<Vec<u8>> {
-        packets
-            .iter()
-            .map(|(.., payload)| payload.clone())
-            .collect()
-    };
-    assert!(payloads(&by_edge) == payloads(&direct));
+    assert!(all_alike(&edge, "0") == direct);
     let start = || Options::new(&films).state(folder.path()).start();
     let server = start();
     server.wait_indexed();
     drop(server);
     let again = start();
     again.wait_indexed();
-    let (_, from_its_index) = plays(&again, "transport", "0");
-    assert!(payloads(&from_its_index) == payloads(&direct));
+    assert!(all_alike(&again, "0") == direct);
 }

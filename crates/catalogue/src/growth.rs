@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use reelway_clock::{Monotonic, Real};
-use reelway_media::{Container, Index, Nanos};
+use reelway_media::{Container, Index, Nanos, WITH_HEADS};
 use reelway_sys::{FileIdentity, Mark};
 
 /// How a film's file may grow, and has grown.
@@ -106,8 +106,9 @@ pub fn mark(path: &Path, identity: &FileIdentity, index: &Index) -> Option<Mark>
     // Programs that end write the head again: what counts is the first media.
     let firsts = index.tables.iter().filter_map(|table| table.iter().next());
     let from = match title.view {
-        Some(_) => 0,
-        None => firsts.map(|sample| sample.offset).min().unwrap_or(0),
+        // Nothing is put before the first frame of Matroska but its own beginning.
+        Some(view) if view.packet != WITH_HEADS => 0,
+        _ => firsts.map(|sample| sample.offset).min().unwrap_or(0),
     };
     if is_elsewhere {
         return Some(Mark { from, sum: 0 });

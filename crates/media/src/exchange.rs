@@ -20,7 +20,7 @@ use crate::index::{Index, IndexOptions};
 use crate::mp4::{Entry, entry_of};
 use crate::mpeg::MOST_TABLES;
 use crate::packets::{GroupPackets, Packets};
-use crate::places::{MOST_MOVES, Move, Place, STEP, View};
+use crate::places::{MAX_STRIPPED, MOST_MOVES, Move, Place, STEP, View, WITH_HEADS};
 use crate::samples::{RECORD_BYTES, Sample, SampleTable};
 use crate::text::TextTrack;
 use crate::texts::MOST_TEXTS;
@@ -60,6 +60,7 @@ struct Head {
     tracks: Vec<Part>,
     /// [`Title::multiplex`]; what it is set up by is in place of its sample entry.
     multiplex: Option<Part>,
+    multiplex_view: Option<View>,
 }
 
 impl Head {
@@ -95,6 +96,7 @@ impl Part {
                 dts: track.groups.get(0).map_or(0, |group| group.dts),
                 matrix: picture.map_or([0; 9], |picture| picture.matrix),
                 display: picture.map_or((0, 0), |picture| picture.display),
+                stripped: track.stripped.clone(),
             },
             samples: track.samples,
             sample_entry: match &track.codec {
@@ -133,6 +135,7 @@ impl Part {
             _ if self.moves.len() > MOST_MOVES || !self.moves.is_sorted_by_key(|to| to.file) => {
                 Some("packets that are none")
             }
+            _ if self.head.stripped.len() > MAX_STRIPPED => Some("frames without their beginnings"),
             _ if is_long(shift) || is_long(dts) => Some("a time that is none"),
             _ => None,
         }
@@ -159,6 +162,7 @@ pub fn head(title: &Title, len: u64) -> Vec<u8> {
         notes: title.notes.clone(),
         tracks: title.tracks.iter().map(Part::of).collect(),
         multiplex: title.multiplex.as_deref().map(Part::of),
+        multiplex_view: title.multiplex_view,
     };
     // Numbers, texts and lists of them: there is nothing that it could refuse.
     let head = postcard::to_stdvec(&head).unwrap_or_default();
@@ -277,9 +281,15 @@ impl Incoming {
             return Err(wrong(format!("has {samples} samples; {most} are allowed")));
         }
         let bytes = head.view.map_or(0, |view| view.bytes);
-        // A view adds a byte to a unit of some at most.
-        let is_other = head.view.is_some_and(|view| view.file != self.len);
-        if is_other || bytes > self.len.saturating_mul(2) {
+        let put = |part: &Part| part.head.stripped.len() as u64 * u64::from(part.samples);
+        let put: u64 = head.parts().map(put).sum();
+        let is_possible = match head.view {
+            None => put == 0,
+            Some(view) if view.packet == WITH_HEADS => bytes == self.len.saturating_add(put),
+            // A view adds a byte to a unit of some at most.
+            Some(_) => put == 0 && bytes <= self.len.saturating_mul(2),
+        };
+        if !is_possible || head.view.is_some_and(|view| view.file != self.len) {
             return Err(wrong(format!("has a view of {bytes} bytes")));
         }
         let are_whole = head.texts.iter().all(|text| text.document.is_here());
@@ -301,10 +311,18 @@ impl Incoming {
                 return Err(wrong(format!("has two tracks {id}")));
             }
         }
+        let view = head.multiplex_view;
+        let bytes = head.view.map_or(0, |view| view.bytes);
+        let is_other =
+            |view: View| view.file != self.len || view.bytes > self.len || view.bytes == bytes;
+        if view.is_some_and(is_other) || (view.is_some() && head.multiplex.is_none()) {
+            return Err(wrong("has a view of a transport stream that is none"));
+        }
+        let bytes = view.map_or(0, |view| view.bytes);
         let problem = head
             .multiplex
             .as_ref()
-            .and_then(|part| part.problem(0, self.len));
+            .and_then(|part| part.problem(bytes, self.len));
         if let Some(problem) = problem {
             return Err(wrong(format!("has {problem} in the transport stream")));
         }
@@ -367,6 +385,7 @@ impl Incoming {
             texts: head.texts,
             notes: head.notes,
             multiplex,
+            multiplex_view: head.multiplex_view,
         };
         Ok(Index {
             title,
@@ -396,8 +415,11 @@ fn add(
     let Some(part) = head.parts().nth(number) else {
         return Err(wrong("goes on after its samples"));
     };
-    // Those of a transport stream as it is lie in the file.
-    let view = head.view.filter(|_| number < head.tracks.len());
+    // Those of a transport stream as it is lie in the file, or in a view of their own.
+    let view = match number < head.tracks.len() {
+        true => head.view,
+        false => head.multiplex_view,
+    };
     let (id, after) = (part.head.id, table.len());
     if sample.bytes().end > view.map_or(len, |view| view.bytes) {
         let words = format!("has a sample {after} of track {id} that lies behind the film's end");
@@ -405,7 +427,9 @@ fn add(
     }
     // Who makes a part of a view looks for its samples from a place on, and trusts their order.
     let before = table.last().map_or(0, |last| last.bytes().end);
-    if view.is_some() && (sample.size == 0 || sample.offset < before) {
+    // A frame of Matroska may be empty.
+    let is_none = sample.size == 0 && view.is_some_and(|view| view.packet != WITH_HEADS);
+    if is_none || (view.is_some() && sample.offset < before) {
         return Err(wrong(format!(
             "has a sample {after} of track {id} out of order"
         )));
@@ -518,6 +542,7 @@ mod tests {
                     .collect(),
             },
             places: Places::default(),
+            stripped: Vec::new(),
             moves: Vec::new(),
             picture: None,
             sound: entry.sound,
@@ -544,6 +569,7 @@ mod tests {
             }],
             notes: vec!["a note".into()],
             multiplex: None,
+            multiplex_view: None,
         };
         Index {
             title,

@@ -64,6 +64,10 @@ pub(crate) fn check_whole(wanted: &Range<u64>, fed: &[u8]) -> Result<(), IndexEr
 
 /// What an [`Indexer`](crate::Indexer) wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is moved once a film, a box would be one more thing to unpack"
+)]
 pub enum Step {
     /// These bytes of the file, whole, by [`Indexer::feed`](crate::Indexer::feed). Never empty, never past the file's end.
     Need(Range<u64>),

@@ -145,6 +145,21 @@ impl SampleTable {
             .map(Sample::from_record)
     }
 
+    /// Sample number `index`.
+    pub(crate) fn get(&self, index: u32) -> Option<Sample> {
+        let records = self.records.as_chunks::<RECORD_BYTES>().0;
+        records.get(index as usize).map(Sample::from_record)
+    }
+
+    /// Has sample number `index` begin at another byte.
+    pub(crate) fn set_offset(&mut self, index: u32, offset: u64) {
+        let records = self.records.as_chunks_mut::<RECORD_BYTES>().0;
+        if let Some(record) = records.get_mut(index as usize) {
+            let sample = Sample::from_record(record);
+            *record = Sample { offset, ..sample }.to_record();
+        }
+    }
+
     /// The last sample.
     pub(crate) fn last(&self) -> Option<Sample> {
         self.records.last_chunk().map(Sample::from_record)

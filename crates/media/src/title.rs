@@ -33,6 +33,8 @@ pub struct Title {
     /// All packets of a transport stream as they lie in the file, as one track more: what is sent to those who want the stream as
     /// it is. See [`Title::as_transport_stream`].
     pub multiplex: Option<Box<Track>>,
+    /// What its samples' offsets count, where something lies between the packets in the file.
+    pub multiplex_view: Option<View>,
 }
 
 impl Title {
@@ -53,6 +55,7 @@ impl Title {
             texts: Vec::new(),
             notes: Vec::new(),
             multiplex: None,
+            multiplex_view: None,
         }
     }
 
@@ -130,6 +133,8 @@ pub struct Track {
     pub packets: Packets,
     /// Where its samples are found in the file, where they lie in a view.
     pub places: Places,
+    /// What each of its samples begins with that is not in the file (header stripping of Matroska).
+    pub stripped: Vec<u8>,
     /// From where on packets with other numbers than [`Track::id`] carry it, in the order of the file.
     pub moves: Vec<Move>,
     /// For video.
@@ -158,6 +163,7 @@ impl Track {
             groups: Groups::default(),
             packets: Packets::default(),
             places: Places::default(),
+            stripped: Vec::new(),
             moves: Vec::new(),
             picture: None,
             sound: None,

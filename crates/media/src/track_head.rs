@@ -23,6 +23,8 @@ pub(crate) struct TrackHead {
     pub matrix: [i32; 9],
     /// tkhd's width and height, 16.16.
     pub display: (u32, u32),
+    /// See [`Track::stripped`].
+    pub stripped: Vec<u8>,
 }
 
 impl TrackHead {
@@ -55,6 +57,7 @@ impl TrackHead {
             picture,
             sound: entry.sound,
             sample_entry: entry.bytes,
+            stripped: self.stripped,
             ..Track::new(self.id, self.kind, entry.codec, self.timescale)
         };
         (track, end)

@@ -7,7 +7,9 @@ use std::ops::Range;
 use made::{FIRST_CLOCK, film};
 use proptest::prelude::*;
 use reelway_media::exchange::{self, Incoming};
-use reelway_media::{Codec, Index, IndexOptions, Sample, Samples, Track, index_with};
+use reelway_media::{
+    Codec, Filled, Filling, Index, IndexOptions, STEP, Sample, Samples, Track, index_with,
+};
 
 fn index(file: &[u8]) -> Index {
     let read = |range: Range<u64>, bytes: &mut Vec<u8>| {
@@ -113,11 +115,89 @@ fn bytes_between_packets_are_not_sent() {
     assert_eq!(sent, whole[syncs(&whole)[0]..]);
 }
 
+/// Bytes before and behind each packet.
+const AROUND: [(usize, usize); 2] = [(4, 0), (0, 16)];
+
+/// All of the view of the transport stream as it is, made in parts of so many bytes.
+fn packets(file: &[u8], index: &Index, part: u64) -> Vec<u8> {
+    let title = index.title.as_transport_stream().expect("one");
+    let bytes = title.view.expect("a view").bytes;
+    let (mut all, mut room) = (Vec::new(), Vec::new());
+    while (all.len() as u64) < bytes {
+        let at = all.len() as u64;
+        let range = at..(at + part).min(bytes);
+        let mut into = vec![0xaa; (range.end - range.start) as usize];
+        let filling = Filling::new(&title, &index.tables, file.len() as u64, range);
+        let mut filling = filling.expect("samples").expect("a view");
+        loop {
+            let wanted = filling.wanted();
+            let bytes = &file[wanted.start as usize..wanted.end as usize];
+            match filling.fill(bytes, &mut into, &mut room) {
+                Filled::Whole => break,
+                Filled::More => assert!(filling.wanted().end > wanted.end),
+                Filled::Different => panic!("another film from byte {at} of the view on"),
+            }
+        }
+        all.extend(into);
+    }
+    all
+}
+
 #[test]
-fn what_is_no_plain_transport_stream_has_none() {
-    let (discs, _) = film(&vec![vec![900]; 40], &[90; 75], 5, &[1, 0, 2], (4, 0));
-    assert!(index(&discs).title.multiplex.is_none());
-    // Its time is not stated.
+fn packets_with_something_between_them_are_sent_from_a_view_like_those_without() {
+    let made = |around| film(&vec![vec![9000]; 100], &[90; 188], 5, &[1, 0, 2], around).0;
+    let plain = made((0, 0));
+    let (own, samples) = multiplex(&index(&plain));
+    for around in AROUND {
+        let file = made(around);
+        let index = index(&file);
+        let (track, others) = multiplex(&index);
+        assert_eq!(others, samples, "{around:?}");
+        assert_eq!((&track.groups, &track.codec), (&own.groups, &own.codec));
+        let view = index.title.multiplex_view.expect("a view");
+        assert_eq!(
+            (view.bytes, view.file),
+            (plain.len() as u64, file.len() as u64)
+        );
+        assert!(view.bytes > 3 * STEP);
+        for part in [1000, 188, STEP, 1 << 20] {
+            assert!(packets(&file, &index, part) == plain, "{around:?} {part}");
+        }
+        let theirs = sent(&index, file.len() as u64, |_| ()).unwrap();
+        assert_eq!(theirs, index);
+        let longer = |index: &mut Index| {
+            index.title.multiplex_view.as_mut().unwrap().bytes = file.len() as u64 + 1;
+        };
+        let error = sent(&index, file.len() as u64, longer).unwrap_err();
+        assert!(error.contains("a view of a transport stream"), "{error}");
+        let missing = |index: &mut Index| index.title.multiplex_view = None;
+        assert!(sent(&index, file.len() as u64, missing).is_err());
+    }
+}
+
+#[test]
+fn another_file_than_the_indexed_one_gives_no_packets() {
+    let (mut file, _) = film(&vec![vec![9000]; 40], &[90; 75], 5, &[1, 0, 2], (4, 0));
+    let index = index(&file);
+    let title = index.title.as_transport_stream().expect("one");
+    let bytes = title.view.expect("a view").bytes;
+    file.fill(0);
+    let filling = Filling::new(&title, &index.tables, file.len() as u64, 0..bytes);
+    let mut filling = filling.expect("samples").expect("a view");
+    let mut into = vec![0; bytes as usize];
+    let filled = loop {
+        let wanted = filling.wanted();
+        let bytes = &file[wanted.start as usize..wanted.end as usize];
+        match filling.fill(bytes, &mut into, &mut Vec::new()) {
+            Filled::More => assert!(filling.wanted().end > wanted.end),
+            filled => break filled,
+        }
+    };
+    assert_eq!(filled, Filled::Different);
+}
+
+#[test]
+fn a_stream_that_does_not_state_its_time_is_not_sent_as_it_is() {
     let (mut file, _) = film(&vec![vec![900]; 40], &[90; 75], 5, &[1, 0, 2], (0, 0));
     for packet in file
         .chunks_mut(188)
@@ -185,17 +265,24 @@ fn where_the_time_is_stated_rarely_samples_are_short_all_the_same() {
     );
 }
 
-#[test]
-fn another_server_learns_of_it() {
-    let (file, _) = film(&vec![vec![900]; 40], &[90; 75], 5, &[1, 0, 2], (0, 0));
-    let (own, len) = (index(&file), file.len() as u64);
-    let mut bytes = exchange::head(&own.title, len);
-    for table in &own.tables {
+/// The index as another server gets it.
+fn sent(index: &Index, len: u64, change: impl FnOnce(&mut Index)) -> Result<Index, String> {
+    let mut index = index.clone();
+    change(&mut index);
+    let mut bytes = exchange::head(&index.title, len);
+    for table in &index.tables {
         bytes.extend(table.as_bytes());
     }
     let mut incoming = Incoming::new(len, IndexOptions::default());
-    incoming.feed(&bytes).unwrap();
-    assert_eq!(incoming.finish().unwrap(), own);
+    incoming.feed(&bytes).map_err(|error| error.to_string())?;
+    incoming.finish().map_err(|error| error.to_string())
+}
+
+#[test]
+fn another_server_learns_of_it() {
+    let (file, _) = film(&vec![vec![900]; 40], &[90; 75], 5, &[1, 0, 2], (0, 0));
+    let own = index(&file);
+    assert_eq!(sent(&own, file.len() as u64, |_| ()).unwrap(), own);
 }
 
 proptest! {
@@ -230,5 +317,30 @@ proptest! {
         prop_assert!(samples[0].sync && end <= file.len() as u64);
         let durations: u64 = samples.iter().map(|sample| u64::from(sample.duration)).sum();
         prop_assert!(durations < 90_000 * 60);
+    }
+
+    #[test]
+    fn whatever_lies_between_packets_the_view_has_them_all(
+        pictures in prop::collection::vec(prop::collection::vec(200usize..6000, 1..3), 8..60),
+        turns in prop::collection::vec(0u8..9, 1..9),
+        holes in prop::collection::vec((20usize..3000, prop_oneof![1usize..400, Just(300_000)]), 0..4),
+        around in prop::sample::select(AROUND.to_vec()),
+        part in 500u64..600_000,
+    ) {
+        let sounds = vec![90; pictures.len() * 2];
+        let (whole, _) = film(&pictures, &sounds, 5, &turns, (0, 0));
+        let (mut file, _) = film(&pictures, &sounds, 5, &turns, around);
+        let stride = around.0 + 188 + around.1;
+        // From behind, so that none divides a packet.
+        let mut holes = holes;
+        holes.sort_unstable_by(|a, b| b.cmp(a));
+        for (at, bytes) in holes {
+            let at = (at * stride).min(file.len());
+            file.splice(at..at, vec![3; bytes]);
+        }
+        let index = index(&file);
+        if index.title.multiplex.is_some() {
+            prop_assert!(packets(&file, &index, part) == whole);
+        }
     }
 }

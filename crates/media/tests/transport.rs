@@ -325,3 +325,45 @@ fn sound_that_is_silent_for_long_is_never_looked_for_far_away() {
         assert!(wanted.end - wanted.start < 10 << 20, "{wanted:?} at {at}");
     }
 }
+
+/// The heads of the frames `range` become those of another configuration: this is their third byte. Each frame is a PES packet.
+fn reconfigured(file: &mut [u8], range: Range<usize>, third: u8) {
+    let at = (0..file.len() - 4).filter(|at| file[*at..].starts_with(&[0xff, 0xf1, 0x4c, 0x80]));
+    let at: Vec<usize> = at.collect();
+    for at in &at[range] {
+        file[at + 2] = third;
+    }
+}
+
+#[test]
+fn frames_of_another_configuration_than_the_first_are_left_out_and_said() {
+    // 44.1 kHz; six channels.
+    for third in [0x50, 0x4d] {
+        let (mut file, [pictures, mut sounds]) =
+            film(&vec![vec![300]; 100], &[90; 188], 1, &[1, 0, 2], (0, 0));
+        reconfigured(&mut file, 50..120, third);
+        let index = index(&file);
+        sounds.drain(50..120);
+        let units = [pictures, sounds];
+        for block in [1000, 100_000] {
+            is_whole(&file, &index, &units, block);
+        }
+        let notes = index.title.notes.join("; ");
+        assert!(
+            notes.contains("track 257: from 1.1 s on, 70 sound frames have another configuration"),
+            "{notes}"
+        );
+        // What follows is heard at its time.
+        let durations = index.tables[1].iter().map(|sample| sample.duration);
+        let durations: Vec<u32> = durations.collect();
+        assert_eq!(durations[49], 71 * 1024);
+        let length: u64 = durations.iter().map(|ticks| u64::from(*ticks)).sum();
+        assert_eq!(length, 188 * 1024);
+        let sound = index.title.tracks[1].sound.as_ref();
+        assert_eq!(
+            sound.map(|sound| (sound.rate, sound.channels)),
+            Some((48_000, 2))
+        );
+        assert_eq!(sent(&index, file.len() as u64, |_| ()).unwrap(), index);
+    }
+}

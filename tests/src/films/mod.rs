@@ -6,6 +6,7 @@
 //! file a film keeps tests that run beside each other from making it twice.
 
 mod custom;
+mod matroska;
 mod recipes;
 mod transport;
 mod uncompressed;
@@ -42,8 +43,8 @@ impl Film {
         })
     }
 
-    /// Whether its samples do not lie in the file as they are played.
-    pub fn is_viewed(&self) -> bool {
+    /// Whether it is a transport or program stream.
+    pub fn is_stream(&self) -> bool {
         self.path.extension().is_some_and(|extension| {
             ["ts", "m2ts", "mpg"]
                 .iter()
@@ -67,7 +68,7 @@ pub enum FilmKind {
     Plain,
     /// A codec of it has no RTP payload format, or one that ffmpeg does not know.
     NotRtp,
-    /// Its samples do not lie in the file as they are played: an MPEG transport stream.
+    /// Its samples do not lie in the file as they are played: an MPEG transport stream, or Matroska without what frames begin with.
     Viewed,
     /// Sound of it is uncompressed: its samples are others for every tool.
     Uncompressed,
@@ -95,8 +96,9 @@ enum Make {
 }
 
 /// Changes of these files make the films anew that they make.
-const WRITER: [&str; 6] = [
+const WRITER: [&str; 7] = [
     include_str!("custom.rs"),
+    include_str!("matroska.rs"),
     include_str!("transport.rs"),
     include_str!("../boxes/tree.rs"),
     include_str!("../boxes/movie.rs"),

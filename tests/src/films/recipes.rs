@@ -5,7 +5,7 @@
 
 use super::FilmKind::{Big, NotRtp, Plain, Viewed};
 use super::Make::{Data, Ffmpeg, Rewrap};
-use super::{Recipe, custom, transport};
+use super::{Recipe, custom, matroska as matroska_films, transport};
 
 /// Abbreviations.
 pub(super) const SHORT: [(&str, &str); 9] = [
@@ -154,6 +154,25 @@ pub(super) const RECIPES: &[Recipe] = &[
         kind: NotRtp,
         extension: "mkv",
         make: Ffmpeg("@both @x264 -c:a flac"),
+    },
+    matroska(
+        "matroska_dolby",
+        "sound of AC-3",
+        "@both @x264 -c:a ac3 -b:a 192k",
+    ),
+    Recipe {
+        name: "matroska_stripped",
+        what: "frames without what all of their track begin with",
+        kind: Viewed,
+        extension: "mkv",
+        make: Rewrap("matroska_dolby", matroska_films::stripped),
+    },
+    Recipe {
+        name: "matroska_stripped_picture",
+        what: "pictures without what all of them begin with, and sound as it is",
+        kind: Viewed,
+        extension: "mkv",
+        make: Rewrap("matroska_mpeg4", matroska_films::stripped),
     },
     // Transport streams.
     streamed("transport", "H.264 and AAC", "@both @plain -f mpegts"),

@@ -377,7 +377,7 @@ fn a_film_begins_with_its_first_picture_and_lasts_as_long_as_ffprobe_says() {
 fn indexing_reads_no_media() {
     // Of transport streams all is read.
     let mut films = films::all();
-    films.retain(|film| !film.is_viewed());
+    films.retain(|film| !film.is_stream());
     for_each(&films, |film| {
         let mut read = 0;
         let index = index_reading(&film.path, |range| read += range.end - range.start)

@@ -11,6 +11,7 @@ use reelway_tests::films::{self, Film, temp_dir};
 use reelway_tests::players::{ffmpeg, run};
 use reelway_tests::probe::Edits;
 
+use super::transport::view;
 use super::{for_each, good, index, playable, samples};
 
 fn matroska() -> Vec<Film> {
@@ -141,4 +142,33 @@ fn sound_has_frames_of_its_codecs_length() {
         durations.iter().all(|duration| *duration == 1024),
         "{durations:?}"
     );
+}
+
+#[test]
+fn films_without_what_frames_begin_with_are_those_that_they_were_made_of() {
+    for (stripped, whole) in [
+        ("matroska_stripped", "matroska_dolby"),
+        ("matroska_stripped_picture", "matroska_mpeg4"),
+    ] {
+        let (stripped, whole) = (films::film(stripped), films::film(whole));
+        let (mine, theirs) = (good(&stripped), good(&whole));
+        let view = view(&stripped.path, &mine);
+        let file = std::fs::read(&whole.path).expect("the film");
+        let put = mine.title.tracks.iter().map(|track| track.stripped.len());
+        assert!(put.sum::<usize>() > 0);
+        assert_eq!(theirs.title.view, None);
+        assert_eq!(mine.title.tracks.len(), theirs.title.tracks.len());
+        let bytes = |of: &[u8], at: u64, size: u32| of[at as usize..][..size as usize].to_vec();
+        for number in 0..theirs.title.tracks.len() {
+            let codec = |index: &Index| index.title.tracks[number].codec.clone();
+            assert_eq!(codec(&mine), codec(&theirs));
+            let (mine, theirs) = (samples(&mine, number), samples(&theirs, number));
+            assert_eq!(mine.len(), theirs.len(), "{}", stripped.name);
+            for (mine, theirs) in mine.iter().zip(&theirs) {
+                let (size, times) = (mine.1, (mine.2, mine.3, mine.4));
+                assert_eq!((size, times), (theirs.1, (theirs.2, theirs.3, theirs.4)));
+                assert!(bytes(&view, mine.0, size) == bytes(&file, theirs.0, size));
+            }
+        }
+    }
 }

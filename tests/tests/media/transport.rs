@@ -15,6 +15,13 @@ use super::{for_each, index, playable, samples, track_of};
 /// Bytes of a view that are made at once.
 const BLOCK: u64 = 100_000;
 
+/// Films in transport and program streams.
+fn streams() -> Vec<Film> {
+    let mut films = films::viewed();
+    films.retain(Film::is_stream);
+    films
+}
+
 /// The whole view of a film.
 pub fn view(path: &Path, index: &Index) -> Vec<u8> {
     let file = File::open(path).expect("the film");
@@ -88,7 +95,7 @@ pub fn units(samples: &[&[u8]], hevc: bool) -> Vec<Vec<u8>> {
 
 #[test]
 fn units_and_frames_are_those_that_ffmpeg_finds() {
-    let films = films::viewed();
+    let films = streams();
     assert!(films.len() >= 8);
     for_each(&films, |film| {
         let index = index(&film.path).map_err(|error| error.to_string())?;
@@ -165,7 +172,7 @@ fn bytes(film: &Film, pid: u32, filter: &str, mine: &[&[u8]]) -> bool {
 
 #[test]
 fn pictures_and_sound_have_the_times_that_ffprobe_sees() {
-    for_each(&films::viewed(), |film| {
+    for_each(&streams(), |film| {
         let index = index(&film.path).map_err(|error| error.to_string())?;
         let mut apart: Vec<f64> = Vec::new();
         for stream in playable(film, Edits::Apply) {
@@ -244,6 +251,46 @@ fn mpeg4_visual_has_the_bytes_and_times_of_the_same_stream_in_mp4() {
             assert!(
                 (own - theirs).abs() < 1_000_000,
                 "{name}: picture {nth} at {own} ns, in MP4 at {theirs}"
+            );
+        }
+    }
+}
+
+#[test]
+fn sound_that_becomes_another_on_the_way_is_left_out_until_it_is_as_before() {
+    let dir = temp_dir("reconfigured");
+    for (name, flags) in [("transport", "+resend_headers"), ("transport_latm", "latm")] {
+        let film = films::film(name);
+        let path = film.path.to_str().expect("UTF-8");
+        let first = std::fs::read(&film.path).expect("the film");
+        let own = index(&film.path).expect("an index");
+        let whole = view(&film.path, &own);
+        let own = bodies(&whole, &own, 1);
+        for other in [["-ar", "44100"], ["-ac", "6"]] {
+            let piece = dir.path().join("piece.ts");
+            let to = piece.to_str().expect("UTF-8");
+            let before = ["-i", path, "-c:v", "copy", "-c:a", "aac", "-b:a", "96k"];
+            let behind = ["-f", "mpegts", "-mpegts_flags", flags, "-y", to];
+            let arguments = [&before[..], &other, &behind].concat();
+            run(ffmpeg(arguments), Duration::from_secs(60)).expect(name);
+            let joined = dir.path().join("joined.ts");
+            let second = std::fs::read(&piece).expect("the piece");
+            std::fs::write(&joined, [&first[..], &second, &first].concat()).expect("room");
+            let index = index(&joined).expect("an index");
+            let view = view(&joined, &index);
+            let mine = bodies(&view, &index, 1);
+            // Which frame is the last of a piece that is cut off, the next one tells.
+            let half = own.len() - 1;
+            assert!(mine[..half] == own[..half], "{name} {other:?}");
+            assert!(mine[mine.len() - half..] == own[1..], "{name} {other:?}");
+            assert!(
+                (2 * half..=2 * own.len()).contains(&mine.len()),
+                "{name} {other:?}"
+            );
+            let notes = index.title.notes.join("; ");
+            assert!(
+                notes.contains("sound frames have another configuration of AAC than the first"),
+                "{name} {other:?}: {notes}"
             );
         }
     }

@@ -67,6 +67,10 @@ impl Block {
                         if each * (more as u64 + 1) != left {
                             return Err(BlockError::Wrong("does not divide into its frames"));
                         }
+                        // 256 frames would take five bytes.
+                        if each == 0 && more > 0 {
+                            return Err(BlockError::Wrong("has frames without bytes"));
+                        }
                         vec![each; more]
                     }
                     _ => Vec::new(),
@@ -201,6 +205,8 @@ mod tests {
         assert_eq!(fixed.frames, [5..805, 805..1605, 1605..2405]);
         let odd = Block::parse(&[0x81, 0, 0, 0x04, 0x02], 5 + 2401);
         assert!(matches!(odd, Err(BlockError::Wrong(_))));
+        let none = Block::parse(&[0x81, 0, 0, 0x04, 0xff], 5);
+        assert!(matches!(none, Err(BlockError::Wrong(_))));
     }
 
     proptest! {

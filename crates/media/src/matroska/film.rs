@@ -7,6 +7,7 @@ use super::entry;
 use super::text::{self, Text};
 use super::times::{self, Times};
 use super::tracks::{Info, Shape, Stated};
+use super::view;
 use crate::index::Index;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::mp4::{Draft, Entry, Gathered, Movie, lay_out};
@@ -62,11 +63,13 @@ impl Frames {
         self.last = last.filter(|_| frames.len() == 1);
     }
 
-    /// With these times.
-    fn timed(&self, times: &Times, sound: bool) -> SampleTable {
+    /// With these times, each longer by as many bytes as it is stored without.
+    fn timed(&self, times: &Times, sound: bool, stripped: u32) -> SampleTable {
         let mut table = SampleTable::with_capacity(self.len());
         for (sample, (duration, cts)) in self.table.iter().zip(&times.steps) {
             table.push(Sample {
+                // Blocks are shorter than 2^31 bytes by more than is stripped.
+                size: sample.size + stripped,
                 duration: *duration,
                 cts: *cts,
                 sync: sample.sync || sound,
@@ -165,8 +168,8 @@ impl Film {
         self.texts.add(*number, cue);
     }
 
-    /// The index of it.
-    pub fn index(mut self) -> Result<Index, IndexError> {
+    /// The index of it, of a file of `len` bytes.
+    pub fn index(mut self, len: u64) -> Result<Index, IndexError> {
         let mut movie = Movie {
             timescale: 1000,
             name: self.info.name.take(),
@@ -192,7 +195,9 @@ impl Film {
                 Err(Passed::Wrong(error)) => return Err(*error),
             }
         }
-        lay_out(movie, Container::Matroska)
+        let mut index = lay_out(movie, Container::Matroska)?;
+        view::put_heads(&mut index, len)?;
+        Ok(index)
     }
 
     fn draft(&self, track: &Stated, frames: &Frames) -> Result<Draft, Passed> {
@@ -201,12 +206,11 @@ impl Film {
             Shape::Sound { .. } => (Kind::Audio, (0, 0)),
             Shape::Other => return Err(Passed::Over(other(&track.codec))),
         };
-        if let Some(reason) = track.kept.refused() {
-            return Err(Passed::over(reason));
-        }
+        let stripped = track.kept.stripped().map_err(Passed::over)?;
         let head = self.heads.get(&track.number).map_or(&[][..], Vec::as_slice);
-        let entry = entry::make(track, head).map_err(Passed::Over)?;
-        let (timescale, times) = self.times(track, &entry, frames)?;
+        let head = [stripped, head].concat();
+        let entry = entry::make(track, &head).map_err(Passed::Over)?;
+        let (timescale, times) = self.times(track, &entry, frames, stripped.len() as u32)?;
         let delay = rescale(track.delay as i64, SECOND as u32, timescale);
         Ok(Draft {
             path: format!("Segment/Tracks (track {})", track.number),
@@ -222,21 +226,23 @@ impl Film {
             edit: Default::default(),
             entries: vec![Ok(entry)],
             gathered: Gathered {
-                samples: frames.timed(&times, kind == Kind::Audio),
+                samples: frames.timed(&times, kind == Kind::Audio, stripped.len() as u32),
                 first_dts: times.first - delay,
                 end_dts: times.end - delay,
                 description: 1,
                 ..Gathered::default()
             },
+            stripped: stripped.to_vec(),
         })
     }
 
-    /// A track's ticks a second, and its times.
+    /// A track's ticks a second, and its times; each frame has `stripped` bytes more than are stored.
     fn times(
         &self,
         track: &Stated,
         entry: &Entry,
         frames: &Frames,
+        stripped: u32,
     ) -> Result<(u32, Times), Passed> {
         let ticks = Ticks::of(self.info.scale);
         let Some(Sound { rate, .. }) = entry.sound.clone().filter(|sound| sound.rate > 0) else {
@@ -271,7 +277,8 @@ impl Film {
             .map(|shown| (*shown != FOLLOWS).then(|| ticks.count(*shown)))
             .collect();
         if let Codec::Pcm(config) = &entry.codec {
-            let sizes: Vec<u32> = frames.table.iter().map(|frame| frame.size).collect();
+            let sizes = frames.table.iter().map(|frame| frame.size + stripped);
+            let sizes: Vec<u32> = sizes.collect();
             let length = |nth: usize| Some(sizes.get(nth)? / config.frame_bytes());
             return Ok((rate, times::sound(&starts, ticks.timescale, rate, length)));
         }

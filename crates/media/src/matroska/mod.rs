@@ -7,7 +7,8 @@
 //!
 //! Subtitles are read as the blocks are walked ([`text`]), even where they are compressed once more.
 //!
-//! Other tracks whose frames are not stored as they are (header stripping, compression, encryption) are passed over, and noted.
+//! Frames that are stored without their first bytes (header stripping) are played from a view of the file ([`view`]). Other tracks
+//! whose frames are not stored as they are (compression, encryption) are passed over, and noted.
 
 mod block;
 mod chapters;
@@ -20,5 +21,7 @@ mod reader;
 mod text;
 mod times;
 mod tracks;
+mod view;
 
 pub(crate) use reader::{Reader, begins};
+pub(crate) use view::Filling;

@@ -25,6 +25,8 @@ const WINDOW: u64 = 32;
 const MAX_CHAPTERS: u64 = 1 << 20;
 /// Longest additions to a block of text that are read, in bytes.
 const MAX_ADDITIONS: u64 = 4 << 10;
+/// Longest block: its frames fit their records, with what they are stored without.
+const MAX_BLOCK: u64 = (1 << 31) - 1024;
 /// Longest beginning of a block: the sizes of 256 frames.
 const MAX_BLOCK_HEAD: u64 = 1 << 20;
 
@@ -93,7 +95,9 @@ impl Reader {
         match &self.phase {
             Phase::Walking => Ok(Step::Need(self.wanted.clone())),
             Phase::Heads(heads) if !heads.is_empty() => Ok(Step::Need(heads[0].1.clone())),
-            _ => std::mem::take(&mut self.film).index().map(Step::Done),
+            _ => std::mem::take(&mut self.film)
+                .index(self.len)
+                .map(Step::Done),
         }
     }
 
@@ -354,7 +358,7 @@ impl Reader {
         if end > self.len {
             return Ok(Err(Next::Bytes(u64::MAX)));
         }
-        if size >= 1 << 31 || end >= 1 << 48 {
+        if size > MAX_BLOCK || end >= 1 << 48 {
             let problem = format!("has a block of {size} bytes up to byte {end}");
             return Err(self.error("Segment/Cluster", IndexErrorKind::TooLarge, problem));
         }

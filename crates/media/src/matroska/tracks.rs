@@ -1,6 +1,7 @@
 //! `Info` and `Tracks`: what a Matroska file says of itself and of its tracks (RFC 9559 section 5.1).
 
 use super::ebml::{Element, children};
+use crate::places::MAX_STRIPPED;
 use crate::time::{Nanos, SECOND};
 use crate::wall_clock::since_2001;
 
@@ -122,15 +123,19 @@ pub enum Kept {
 }
 
 impl Kept {
-    /// Why frames of picture and sound, which are played from where they lie, cannot be.
-    pub fn refused(&self) -> Option<&'static str> {
+    /// What each frame of picture or sound begins with that is not in the file.
+    ///
+    /// # Errors
+    /// Why such frames cannot be played.
+    pub fn stripped(&self) -> Result<&[u8], &'static str> {
         match self {
-            Kept::AsIs => None,
-            Kept::WithoutHead(_) => {
-                Some("its frames are stored without their beginnings (header stripping)")
+            Kept::AsIs => Ok(&[]),
+            Kept::WithoutHead(head) if head.len() > MAX_STRIPPED => {
+                Err("its frames are stored without more than 255 bytes of each (header stripping)")
             }
-            Kept::Deflated => Some("its frames are compressed once more"),
-            Kept::Not(reason) => Some(reason),
+            Kept::WithoutHead(head) => Ok(head),
+            Kept::Deflated => Err("its frames are compressed once more"),
+            Kept::Not(reason) => Err(reason),
         }
     }
 }
@@ -189,10 +194,11 @@ fn language(child: &Element) -> Option<String> {
 /// How frames are kept that are encoded in these ways (ContentEncodings).
 fn kept(encodings: &Element) -> Kept {
     // Those that are not of frames are of CodecPrivate.
-    let of_frames = |encoding: &Element| {
+    let scope = |encoding: &Element| {
         let scope = encoding.children().first(0x5032);
-        scope.is_none_or(|scope| scope.unsigned() & 1 != 0)
+        scope.map_or(1, |scope| scope.unsigned())
     };
+    let of_frames = |encoding: &Element| scope(encoding) & 1 != 0;
     let mut found = encodings.children().filter(|child| child.id == 0x6240);
     let Some(encoding) = found.find(of_frames) else {
         return Kept::AsIs;
@@ -207,6 +213,9 @@ fn kept(encodings: &Element) -> Kept {
         return Kept::AsIs;
     };
     match how.children().first(0x4254).map(|how| how.unsigned()) {
+        Some(3) if scope(&encoding) & 2 != 0 => {
+            Kept::Not("its configuration is stored without its beginning (header stripping)")
+        }
         Some(3) => {
             let settings = how.children().first(0x4255);
             Kept::WithoutHead(settings.map_or_else(Vec::new, |head| head.body.to_vec()))
@@ -327,20 +336,42 @@ mod tests {
         assert_eq!(common_divisor(5, 0), 0);
     }
 
+    /// The track whose frames are encoded in this way.
+    fn encoded(how: &[u8]) -> Stated {
+        let encodings = element(&[0x6d, 0x80], &element(&[0x62, 0x40], how));
+        parse(&element(&[0xae], &encodings)).remove(0)
+    }
+
+    fn stripping(head: &[u8]) -> Vec<u8> {
+        let settings = [element(&[0x42, 0x54], &[3]), element(&[0x42, 0x55], head)];
+        element(&[0x50, 0x34], &settings.concat())
+    }
+
     #[test]
-    fn frames_that_are_not_stored_as_they_are_cannot_be_played() {
-        let stripped = element(&[0x50, 0x34], &element(&[0x42, 0x54], &[3]));
+    fn what_frames_are_stored_without_is_known() {
+        assert_eq!(
+            encoded(&stripping(&[0x0b, 0x77])).kept.stripped(),
+            Ok(&[0x0b, 0x77][..])
+        );
+        let nothing = element(&[0x50, 0x34], &element(&[0x42, 0x54], &[3]));
+        assert_eq!(encoded(&nothing).kept.stripped(), Ok(&[][..]));
+        assert!(encoded(&stripping(&[7; 255])).kept.stripped().is_ok());
+    }
+
+    #[test]
+    fn frames_that_are_compressed_or_encrypted_cannot_be_played() {
         let zlib = element(&[0x50, 0x34], &[]);
         let encrypted = element(&[0x50, 0x35], &[]);
+        let with_private = [element(&[0x50, 0x32], &[3]), stripping(&[0])].concat();
         for (how, words) in [
-            (stripped, "header stripping"),
+            (stripping(&[7; 256]), "more than 255 bytes"),
+            (with_private, "its configuration"),
             (zlib, "compressed"),
             (encrypted, "encrypted"),
         ] {
-            let encodings = element(&[0x6d, 0x80], &element(&[0x62, 0x40], &how));
-            let track = &parse(&element(&[0xae], &encodings))[0];
+            let track = encoded(&how);
             assert!(
-                track.kept.refused().is_some_and(|why| why.contains(words)),
+                track.kept.stripped().is_err_and(|why| why.contains(words)),
                 "{track:?}"
             );
         }

@@ -65,6 +65,8 @@ pub struct Draft {
     pub entries: Vec<Known>,
     /// Its samples.
     pub gathered: Gathered,
+    /// See [`Track::stripped`](crate::Track::stripped).
+    pub stripped: Vec<u8>,
 }
 
 /// Tracks beyond this are no film's, and would make looking them up slow.
@@ -206,6 +208,7 @@ impl Movie {
                 other_description: tables.other_description,
                 ..Gathered::default()
             },
+            stripped: Vec::new(),
         });
         Ok(())
     }

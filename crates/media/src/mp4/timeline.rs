@@ -101,6 +101,7 @@ pub fn lay_out(mut movie: Movie, container: Container) -> Result<Index, IndexErr
         texts,
         notes: movie.notes,
         multiplex: None,
+        multiplex_view: None,
     };
     Ok(Index { title, tables })
 }
@@ -365,6 +366,7 @@ fn finish(
         dts,
         matrix: draft.matrix,
         display: draft.display,
+        stripped: draft.stripped,
     };
     let (track, last) = head.track(entry, &table);
     Ok((track, table, last))

@@ -8,7 +8,7 @@ use super::coded::Group;
 use super::finder::{Finder, Found};
 use super::pes::{Carried, Stamp, Stream};
 use super::psi::Stated;
-use super::sounds::{Frames, Framing, GAP};
+use super::sounds::{Framing, GAP};
 use crate::places::{MOST_MOVES, Move, Place, STEP};
 use crate::samples::{Sample, SampleTable};
 use crate::time::rescale;
@@ -62,6 +62,8 @@ pub struct Elementary {
     pub scrambled: u64,
     /// Packets of another form than the first one.
     pub changed: u64,
+    /// Frames of another configuration than the first one, and ticks of the stream before the first of them.
+    pub others: (u64, i64),
     pub table: SampleTable,
     pub places: Vec<Place>,
     /// From where on other packets carry it.
@@ -100,6 +102,7 @@ impl Elementary {
             missing: 0,
             scrambled: 0,
             changed: 0,
+            others: (0, 0),
             table: SampleTable::default(),
             places: Vec::new(),
             moves: Vec::new(),
@@ -187,8 +190,8 @@ impl Elementary {
             return;
         }
         self.look(clock, view, true);
-        if let Finder::Sounds(frames, framing, _) = &mut self.finder {
-            *frames = Frames::new(*framing);
+        if let Finder::Sounds(frames, ..) = &mut self.finder {
+            *frames = frames.anew();
         }
         self.gone += self.buffer.len() as u64;
         self.buffer.clear();
@@ -292,6 +295,10 @@ impl Elementary {
     fn add(&mut self, found: Found, clock: &mut Clock, view: &mut u64) {
         let start = self.gone + found.start as u64;
         let stamp = self.stamp(start);
+        if found.other {
+            self.pass_other(stamp, clock);
+            return;
+        }
         if self.table.is_empty() && (!found.sync || (stamp.is_none() && self.bare.is_none())) {
             self.dropped += 1;
             return;
@@ -337,6 +344,20 @@ impl Elementary {
             sync: found.sync,
         });
         *view += u64::from(found.size);
+    }
+
+    /// Passes over a frame of another configuration, which no decoder that was set up for the first would play as it is.
+    fn pass_other(&mut self, stamp: Option<Stamp>, clock: &mut Clock) {
+        let (count, from) = &mut self.others;
+        if *count == 0 {
+            *from = self.last - self.first
+                + self.table.last().map_or(0, |last| i64::from(last.duration));
+        }
+        *count += 1;
+        // The time goes on meanwhile.
+        if let Some(stamp) = stamp {
+            self.sound_time(Some(stamp), clock);
+        }
     }
 
     /// When a picture is decoded, and how long it waits until it is shown.

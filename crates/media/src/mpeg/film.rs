@@ -81,7 +81,7 @@ pub fn index(mut streams: Streams, carrier: Carrier, len: u64) -> Result<Index, 
         date.checked_sub(since)
     });
     if let Some(multiplex) = multiplex
-        && let Err(why) = multiplex.finish(&mut index)
+        && let Err(why) = multiplex.finish(&mut index, len)
     {
         let note = format!("it is not offered as a transport stream: {why}");
         index.title.notes.push(note);
@@ -109,6 +109,12 @@ fn notes(stream: &Elementary) -> Vec<String> {
         notes.push(format!(
             "{} packets in another form of sound than the first are skipped",
             stream.changed
+        ));
+    }
+    if let (count @ 1.., from) = stream.others {
+        let seconds = from as f64 / f64::from(stream.timescale());
+        notes.push(format!(
+            "from {seconds:.1} s on, {count} sound frames have another configuration of AAC than the first and are skipped"
         ));
     }
     if stream.is_disordered {
@@ -165,5 +171,6 @@ fn draft(stream: Elementary, programme: u16, entry: &[u8]) -> Draft {
             description: 1,
             ..Gathered::default()
         },
+        stripped: Vec::new(),
     }
 }

@@ -25,6 +25,8 @@ pub struct Found {
     pub counted: Option<Counted>,
     /// When it is shown by its own count, which begins anywhere: ticks of 90 kHz.
     pub own: Option<i64>,
+    /// Whether it is of another configuration than those that are played.
+    pub other: bool,
 }
 
 impl Finder {
@@ -92,6 +94,7 @@ impl Finder {
             order: None,
             counted: None,
             own: None,
+            other: false,
         };
         match self {
             Finder::Pictures(pictures) => {
@@ -119,9 +122,14 @@ impl Finder {
             Finder::Sounds(frames, framing, kind) => {
                 let frame = frames.next(bytes, is_end)?;
                 if kind.is_none() {
-                    *kind = framing.kind(&bytes[frame.start..frame.end]);
+                    let first = &bytes[frame.start..frame.end];
+                    *kind = framing.kind(first);
+                    frames.only(kind.as_ref().and_then(|_| framing.setup(first)));
                 }
-                Some(found(frame.start, frame.size as u32, kind.is_some()))
+                Some(Found {
+                    other: frame.other,
+                    ..found(frame.start, frame.size as u32, kind.is_some())
+                })
             }
         }
     }

@@ -1,14 +1,16 @@
 //! A transport stream as one track: runs of its packets as they lie in the file, each with the time that the stream states for
-//! it. Receivers that take a transport stream as it is are sent this.
+//! it. Receivers that take a transport stream as it is are sent this. Where something lies between the packets, they are counted as
+//! if nothing did: such a stream is sent from a view ([`super::packets`]).
 
 use std::ops::Range;
 
 use super::clock::RATE;
 use super::psi::PAT;
-use super::ts::{self, PACKET};
+use super::ts::{self, Layout, PACKET};
 use crate::codec::Codec;
 use crate::index::Index;
 use crate::mp4::Entry;
+use crate::places::{Place, Places, STEP, View};
 use crate::samples::{Sample, SampleTable};
 use crate::ticks_to_nanos;
 use crate::title::{Kind, Title, Track};
@@ -29,6 +31,7 @@ const LONGEST: u64 = (256 << 10) / CUT * CUT;
 const MOST_IN_A_SECOND: u64 = 125_000_000;
 /// Where bytes that belong to no packet lie in more places, the stream is not offered as it is.
 const MOST_HOLES: usize = 10_000;
+const APART_TOO_OFTEN: &str = "its packets lie apart in too many places";
 /// Packets of a table beyond this are not kept: a section of PAT and PMT has 1,024 bytes.
 const MOST_TABLE: usize = 6;
 /// Bytes of PAT and PMT that are kept.
@@ -65,9 +68,13 @@ impl Table {
     }
 }
 
-/// A transport stream while it is read.
+/// A transport stream while it is read. Places are bytes of the file where it consists of nothing but packets, and otherwise of all
+/// packets one after the other.
 #[derive(Clone, Debug)]
 pub struct Multiplex {
+    layout: Layout,
+    /// Where something lies between packets: packets that lie evenly.
+    evenly: Vec<Evenly>,
     /// The PID of the packets that state the time.
     clock: u16,
     tables: [Table; 2],
@@ -83,13 +90,16 @@ pub struct Multiplex {
 }
 
 impl Multiplex {
-    /// Of a file with a programme whose map has the PID `map`, and whose time is in packets of the PID `clock`.
-    pub fn new(map: u16, clock: u16) -> Multiplex {
+    /// Of a file in which packets lie like this, with a programme whose map has the PID `map`, and whose time is in packets of the
+    /// PID `clock`.
+    pub fn new(map: u16, clock: u16, layout: Layout) -> Multiplex {
         let table = |pid| Table {
             pid,
             ..Table::default()
         };
         Multiplex {
+            layout,
+            evenly: Vec::new(),
             clock,
             tables: [table(PAT), table(map)],
             marks: Vec::new(),
@@ -108,11 +118,14 @@ impl Multiplex {
     /// Bytes of memory that it takes, about.
     pub fn memory(&self) -> usize {
         let marks = self.marks.capacity() * size_of::<Mark>();
-        marks + (self.syncs.capacity() + 2 * self.holes.capacity()) * size_of::<u64>()
+        marks
+            + self.evenly.capacity() * size_of::<Evenly>()
+            + (self.syncs.capacity() + 2 * self.holes.capacity()) * size_of::<u64>()
     }
 
     /// Takes the packet at byte `at` of the file.
     pub fn take(&mut self, at: u64, packet: &[u8; PACKET]) {
+        let at = self.place(at);
         if at > self.end && self.holes.len() <= MOST_HOLES {
             self.holes.push((self.end, at));
         }
@@ -127,9 +140,28 @@ impl Multiplex {
 
     /// Says that a picture begins with the packet at byte `at` of the file, and that decoders can start there.
     pub fn sync(&mut self, at: u64) {
+        let at = match self.evenly.partition_point(|evenly| evenly.file <= at) {
+            0 => at,
+            after => self.evenly[after - 1].place(at, self.layout),
+        };
         if self.syncs.last().is_none_or(|last| *last < at) {
             self.syncs.push(at);
         }
+    }
+
+    /// The place of the packet at byte `at` of the file, which is the next.
+    fn place(&mut self, at: u64) -> u64 {
+        if self.layout.is_plain() {
+            return at;
+        }
+        let follows = |last: &Evenly| last.file_of(self.end, self.layout) == at;
+        if !self.evenly.last().is_some_and(follows) && self.evenly.len() <= MOST_HOLES {
+            self.evenly.push(Evenly {
+                file: at,
+                place: self.end,
+            });
+        }
+        self.end
     }
 
     /// Places that are kept.
@@ -153,13 +185,17 @@ impl Multiplex {
         }
     }
 
-    /// Adds the track to the index of the film. Why it has none, in words.
-    pub fn finish(self, index: &mut Index) -> Result<(), &'static str> {
-        if self.holes.len() > MOST_HOLES {
-            return Err("its packets lie apart in too many places");
+    /// Adds the track to the index of the film, whose file has `len` bytes. Why it has none, in words.
+    pub fn finish(self, index: &mut Index, len: u64) -> Result<(), &'static str> {
+        if self.holes.len().max(self.evenly.len()) > MOST_HOLES {
+            return Err(APART_TOO_OFTEN);
         }
         if self.marks.len() < 2 {
             return Err("it does not state its time");
+        }
+        // Blocks of a file's views are told apart by the views' lengths.
+        if !self.layout.is_plain() && index.title.view.is_some_and(|view| view.bytes == self.end) {
+            return Err("its streams are as long as its packets");
         }
         let mut apart = self.marks.array_windows();
         if apart.any(|marks| second(marks) > MOST_IN_A_SECOND) {
@@ -183,11 +219,44 @@ impl Multiplex {
             dts: first,
             matrix: [0; 9],
             display: (0, 0),
+            stripped: Vec::new(),
         };
-        let (track, _) = head.track(entry, &table);
+        let (mut track, _) = head.track(entry, &table);
+        if !self.layout.is_plain() {
+            track.places = self.places(&table);
+            index.title.multiplex_view = Some(View {
+                bytes: self.end,
+                file: len,
+                packet: self.layout.stride as u8,
+            });
+        }
         index.title.multiplex = Some(Box::new(track));
         index.tables.push(table);
         Ok(())
+    }
+
+    /// Where in the file the packets are, of a view of them.
+    fn places(&self, table: &SampleTable) -> Places {
+        let (mut samples, mut sample) = (table.iter().peekable(), 0);
+        let mut evenly = self.evenly.iter().peekable();
+        let mut last = Evenly { file: 0, place: 0 };
+        let count = self.end.div_ceil(STEP);
+        let place = |nth: u64| {
+            let at = nth * STEP;
+            while samples.next_if(|next| next.bytes().end <= at).is_some() {
+                sample += 1;
+            }
+            let packet = at / PACKET as u64 * PACKET as u64;
+            while let Some(next) = evenly.next_if(|next| next.place <= packet) {
+                last = *next;
+            }
+            Place {
+                file: last.file_of(packet, self.layout),
+                skip: 0,
+                sample,
+            }
+        };
+        (0..count).map(place).collect()
     }
 
     /// Where packets can be sent: from the first picture that decoders can start at on, or from anywhere, as long as the time is
@@ -278,6 +347,26 @@ impl Multiplex {
     }
 }
 
+/// From one packet on, all lie as far apart as they should.
+#[derive(Clone, Copy, Debug)]
+struct Evenly {
+    /// Where the first begins in the file.
+    file: u64,
+    place: u64,
+}
+
+impl Evenly {
+    /// Where in the file the packet at a place begins.
+    fn file_of(&self, place: u64, layout: Layout) -> u64 {
+        self.file + (place - self.place) / PACKET as u64 * layout.stride as u64
+    }
+
+    /// The place of the packet at byte `at` of the file.
+    fn place(&self, at: u64, layout: Layout) -> u64 {
+        self.place + (at - self.file) / layout.stride as u64 * PACKET as u64
+    }
+}
+
 /// Packets behind each other.
 struct Run {
     bytes: Range<u64>,
@@ -328,13 +417,13 @@ impl Entry {
 
 impl Title {
     /// The film as a transport stream that is sent as it is; `None`: it is none, or cannot be. Its only track's samples lie in the
-    /// film's file, and their records are those of the track behind all others.
+    /// film's file or, where something lies between packets, in a view of it, and their records are those of the track behind all others.
     pub fn as_transport_stream(&self) -> Option<Title> {
         let track: &Track = self.multiplex.as_ref()?;
         let length = i64::try_from(track.duration).unwrap_or(i64::MAX);
         Some(Title {
             container: self.container,
-            view: None,
+            view: self.multiplex_view,
             name: self.name.clone(),
             tracks: vec![track.clone()],
             duration: ticks_to_nanos(length, track.timescale),
@@ -343,6 +432,7 @@ impl Title {
             texts: Vec::new(),
             notes: self.notes.clone(),
             multiplex: None,
+            multiplex_view: None,
         })
     }
 }

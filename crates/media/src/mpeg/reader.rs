@@ -165,8 +165,11 @@ impl Reader {
             });
         };
         let others = self.programmes.count() - 1;
-        let is_plain = matches!(self.carrier, Carrier::Transport(layout) if layout.is_plain());
-        self.phase = Phase::Reading(Streams::new(programme, others, is_plain));
+        let layout = match self.carrier {
+            Carrier::Transport(layout) => Some(layout),
+            Carrier::Program | Carrier::Nothing => None,
+        };
+        self.phase = Phase::Reading(Streams::new(programme, others, layout));
         self.programmes.follow();
         self.walker = walker(self.carrier);
         self.rest.clear();

@@ -70,6 +70,8 @@ pub struct Frame {
     pub end: usize,
     /// Bytes of what is played of it.
     pub size: usize,
+    /// Whether it is of another configuration than those that are played.
+    pub other: bool,
 }
 
 /// What the first frame says of all.
@@ -125,6 +127,10 @@ pub struct Frames {
     at: usize,
     /// Bytes that are in no frame.
     pub lost: u64,
+    /// What the frames that are played are set up by, where a decoder would not follow when it changes.
+    only: Option<Vec<u8>>,
+    /// Whether the latest frame is of another configuration: those that say nothing are like the one before.
+    is_other: bool,
 }
 
 impl Frames {
@@ -133,6 +139,21 @@ impl Frames {
             framing,
             at: 0,
             lost: 0,
+            only: None,
+            is_other: false,
+        }
+    }
+
+    /// Of those that follow, only frames that are set up by this are played; the first is one.
+    pub fn only(&mut self, setup: Option<Vec<u8>>) {
+        self.only = setup;
+    }
+
+    /// The same, to begin with other bytes.
+    pub fn anew(&self) -> Frames {
+        Frames {
+            only: self.only.clone(),
+            ..Frames::new(self.framing)
         }
     }
 
@@ -143,7 +164,12 @@ impl Frames {
             let size = sound.dvd_unit(bytes.len().checked_sub(start)?, is_end);
             self.at += size;
             let end = self.at;
-            return (size > 0).then_some(Frame { start, end, size });
+            return (size > 0).then_some(Frame {
+                start,
+                end,
+                size,
+                other: false,
+            });
         }
         loop {
             let start = self.at;
@@ -191,6 +217,11 @@ impl Frames {
                 continue;
             }
             self.at = end;
+            if let Some(only) = &self.only
+                && let Some(setup) = self.framing.setup(&bytes[start..end])
+            {
+                self.is_other = setup != *only;
+            }
             let Some(size) = self
                 .payload(&bytes[start..end])
                 .map(|payload| payload.len())
@@ -198,7 +229,12 @@ impl Frames {
                 self.lost += (end - start) as u64;
                 continue;
             };
-            return Some(Frame { start, end, size });
+            return Some(Frame {
+                start,
+                end,
+                size,
+                other: self.is_other,
+            });
         }
     }
 
@@ -316,6 +352,15 @@ impl Framing {
         }
     }
 
+    /// What sets up the decoder of a frame (AudioSpecificConfig), if the frame says it and decoders do not follow when it changes.
+    pub fn setup(self, frame: &[u8]) -> Option<Vec<u8>> {
+        match self {
+            Framing::Adts => Some(adts_config(&beginning(frame)).to_vec()),
+            Framing::Latm => latm::config(frame).map(|config| config.specific),
+            _ => None,
+        }
+    }
+
     /// What a frame says of all frames; `None`: it is none that can be played.
     pub fn kind(self, frame: &[u8]) -> Option<Kind> {
         let entry = |code: &[u8; 4], rate: u32, length: u32, channels: u8, config: &[u8]| Kind {
@@ -341,15 +386,13 @@ impl Framing {
             Framing::Hdmv => Kind::of_lpcm(Hdmv::parse(frame)?.sound),
             Framing::Adts => {
                 let head = beginning(frame);
-                let object = (head[2] >> 6) + 1;
                 let index = head[2] >> 2 & 0xf;
                 let channels = (head[2] & 1) << 2 | head[3] >> 6;
                 let rate = *AAC_RATES.get(usize::from(index))?;
-                let config =
-                    u16::from(object) << 11 | u16::from(index) << 7 | u16::from(channels) << 3;
+                let config = adts_config(&head);
                 // A channel configuration of 0 is in the frames, several of one head are not told apart.
                 let is_plain = channels > 0 && head[6] & 3 == 0;
-                is_plain.then(|| entry(b"mp4a", rate, 1024, channels, &esds(&config.to_be_bytes())))
+                is_plain.then(|| entry(b"mp4a", rate, 1024, channels, &esds(&config)))
             }
             Framing::Mpeg => {
                 let (_, rate, length, object_type) = mpeg(&beginning(frame))?;
@@ -381,6 +424,14 @@ fn beginning(frame: &[u8]) -> [u8; HEAD] {
     let len = frame.len().min(HEAD);
     head[..len].copy_from_slice(&frame[..len]);
     head
+}
+
+/// AudioSpecificConfig of a frame with this head: kind of AAC, rate and channels.
+fn adts_config(head: &[u8; HEAD]) -> [u8; 2] {
+    let object = u16::from(head[2] >> 6) + 1;
+    let index = u16::from(head[2] >> 2 & 0xf);
+    let channels = u16::from((head[2] & 1) << 2 | head[3] >> 6);
+    (object << 11 | index << 7 | channels << 3).to_be_bytes()
 }
 
 /// A frame of AC-3.

@@ -7,7 +7,7 @@ use super::multiplex::Multiplex;
 use super::pes::Carried;
 use super::ps;
 use super::psi::{Coding, Programme, Programmes, Stated};
-use super::ts::{PACKET, Packet};
+use super::ts::{Layout, PACKET, Packet};
 use crate::Nanos;
 use crate::index::IndexOptions;
 use crate::index_error::{IndexError, IndexErrorKind};
@@ -52,7 +52,7 @@ impl Streams {
             clock: 0,
             streams: &[],
         };
-        Streams::new(none, 0, false)
+        Streams::new(none, 0, None)
     }
 
     /// The stream that a file is by itself, which has so many pictures a second if it does not state it.
@@ -144,8 +144,8 @@ impl Streams {
         None
     }
 
-    /// Those of a programme, of a file that has so many others; `is_plain`: it consists of nothing but packets.
-    pub fn new(programme: Programme, others: usize, is_plain: bool) -> Streams {
+    /// Those of a programme, of a file that has so many others, in packets that lie in it like this.
+    pub fn new(programme: Programme, others: usize, layout: Option<Layout>) -> Streams {
         let Programme {
             map,
             number: programme,
@@ -185,7 +185,7 @@ impl Streams {
             view: 0,
             notes,
             passed,
-            multiplex: is_plain.then(|| Box::new(Multiplex::new(map, clock))),
+            multiplex: layout.map(|layout| Box::new(Multiplex::new(map, clock, layout))),
         }
     }
 

@@ -35,7 +35,7 @@ impl Layout {
     }
 
     /// Whether nothing lies between packets.
-    pub fn is_plain(&self) -> bool {
+    pub fn is_plain(self) -> bool {
         self.stride == PACKET
     }
 }

@@ -9,7 +9,7 @@ use super::pes::Stream;
 use super::ps;
 use super::sounds::{Frames, Framing, GAP};
 use super::ts::{self, Walker};
-use crate::places::{Move, Place, STEP};
+use crate::places::{Filled, Move, Place, STEP, View};
 use crate::samples::{Sample, Samples, SamplesError};
 use crate::title::{Title, Track};
 use crate::{Codec, Kind};
@@ -22,12 +22,12 @@ const LONGEST_PACKET: u64 = 128 << 10;
 const MORE: u64 = 64 << 10;
 
 /// How samples lie in their stream.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum How {
     Units(Family),
     Bytes,
-    /// Frames of AAC, the first of which tells how they are framed: each part begins with one.
-    Aac,
+    /// Frames of AAC of this configuration, the first of which tells how they are framed: each part begins with one.
+    Aac(Vec<u8>),
     Frames(Framing),
 }
 
@@ -38,7 +38,7 @@ impl How {
             (Codec::H265(_), _) => How::Units(Family::H265),
             (Codec::MpegVideo(_) | Codec::Mpeg4Visual(_), _) => How::Bytes,
             (Codec::MpegAudio(_), _) => How::Frames(Framing::Mpeg),
-            (Codec::Aac(_), _) => How::Aac,
+            (Codec::Aac(config), _) => How::Aac(config.config.clone()),
             (Codec::Ac3 | Codec::Eac3, _) => How::Frames(Framing::Dolby),
             (Codec::Opus(config), _) => How::Frames(Framing::Opus(config.channels)),
             (Codec::Pcm(config), _) => How::Frames(match carrier {
@@ -73,18 +73,7 @@ impl Part {
     }
 }
 
-/// What came of an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filled {
-    /// All bytes are there.
-    Whole,
-    /// More bytes of the file are wanted: [`Filling::wanted`] has them.
-    More,
-    /// The file is another than the one that was indexed.
-    Different,
-}
-
-/// The making of some bytes of a view.
+/// The making of some bytes of a view of streams.
 #[derive(Debug)]
 pub struct Filling {
     carrier: Carrier,
@@ -95,19 +84,17 @@ pub struct Filling {
 }
 
 impl Filling {
-    /// Of the bytes `range` of the view of a film whose file has `len` bytes. `None`: the film has no view.
+    /// Of the bytes `range` of the view of a film whose file has `len` bytes.
     ///
     /// # Errors
     /// The film's sample records cannot be read.
     pub fn new(
         title: &Title,
+        view: View,
         samples: &dyn Samples,
         len: u64,
         range: Range<u64>,
-    ) -> Result<Option<Filling>, SamplesError> {
-        let Some(view) = title.view else {
-            return Ok(None);
-        };
+    ) -> Result<Filling, SamplesError> {
         let carrier = Carrier::of_view(view.packet);
         let place = |track: &Track, at: u64| track.places.get(usize::try_from(at).ok()?);
         let mut parts = Vec::new();
@@ -143,13 +130,13 @@ impl Filling {
         }
         wanted.end = wanted.end.saturating_add(MORE).min(len);
         wanted.start = wanted.start.min(wanted.end);
-        Ok(Some(Filling {
+        Ok(Filling {
             carrier,
             len,
             range,
             parts,
             wanted,
-        }))
+        })
     }
 
     /// Bytes of the file that are needed.
@@ -235,14 +222,18 @@ impl Filling {
                 samples: part.samples.iter(),
                 left: 0..0,
             };
-            let whole = match part.how {
-                How::Units(family) => out.units(family, bytes, is_end),
+            let whole = match &part.how {
+                How::Units(family) => out.units(*family, bytes, is_end),
                 How::Bytes => Some(out.bytes(bytes)),
-                How::Aac => {
-                    let framing = Framing::of_aac(bytes);
-                    out.frames(framing, gathered, self.wanted.end, is_end)
+                How::Aac(config) => {
+                    let mut frames = Frames::new(Framing::of_aac(bytes));
+                    frames.only(Some(config.clone()));
+                    out.frames(&frames, gathered, self.wanted.end, is_end)
                 }
-                How::Frames(framing) => out.frames(framing, gathered, self.wanted.end, is_end),
+                How::Frames(framing) => {
+                    let frames = Frames::new(*framing);
+                    out.frames(&frames, gathered, self.wanted.end, is_end)
+                }
             };
             match whole {
                 Some(true) => {}
@@ -411,10 +402,10 @@ impl Out<'_> {
         true
     }
 
-    /// Takes frames, without their heads, of what was gathered up to byte `now` of the file.
+    /// Takes such frames, without their heads, of what was gathered up to byte `now` of the file.
     fn frames(
         &mut self,
-        framing: Framing,
+        such: &Frames,
         gathered: &Gathered,
         now: u64,
         is_end: bool,
@@ -424,12 +415,15 @@ impl Out<'_> {
         let runs = gathered.ends.iter().map(|end| (*end, true));
         for (end, is_whole) in runs.chain([(gathered.bytes.len(), rests)]) {
             let bytes = &gathered.bytes[start..end];
-            let mut frames = Frames::new(framing);
+            let mut frames = such.anew();
             start = end;
             while self.has_more() {
                 let Some(frame) = frames.next(bytes, is_whole) else {
                     break;
                 };
+                if frame.other {
+                    continue;
+                }
                 let is_it = frame.size as u64 == self.left.end - self.left.start;
                 let payload = frames.payload(&bytes[frame.start..frame.end])?;
                 if !is_it || !self.put(&payload) {

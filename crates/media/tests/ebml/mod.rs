@@ -1,0 +1,110 @@
+//! Matroska films element by element, for tests.
+#![allow(dead_code, reason = "each test uses its own part")]
+
+use reelway_media::{Index, IndexError, IndexOptions, Indexer, Step};
+
+/// An element with a size of four bytes.
+pub fn element(id: u32, body: &[u8]) -> Vec<u8> {
+    let size = 0x1000_0000 | body.len() as u32;
+    [number(id), size.to_be_bytes().to_vec(), body.to_vec()].concat()
+}
+
+/// An element whose end only what follows shows.
+pub fn endless(id: u32, body: &[u8]) -> Vec<u8> {
+    [number(id), vec![0xff], body.to_vec()].concat()
+}
+
+pub fn number(id: u32) -> Vec<u8> {
+    let bytes = id.to_be_bytes();
+    let first = bytes.iter().position(|byte| *byte > 0).unwrap_or(3);
+    bytes[first..].to_vec()
+}
+
+pub fn small(id: u32, value: u32) -> Vec<u8> {
+    element(id, &value.to_be_bytes())
+}
+
+pub const EBML: u32 = 0x1a45_dfa3;
+pub const SEGMENT: u32 = 0x1853_8067;
+pub const INFO: u32 = 0x1549_a966;
+pub const TRACKS: u32 = 0x1654_ae6b;
+pub const CLUSTER: u32 = 0x1f43_b675;
+pub const TIMESTAMP: u32 = 0xe7;
+pub const SIMPLE_BLOCK: u32 = 0xa3;
+pub const BLOCK_GROUP: u32 = 0xa0;
+
+pub fn header() -> Vec<u8> {
+    element(EBML, &element(0x4282, b"matroska"))
+}
+
+/// A track of pictures (H.264) with this number, and more elements.
+pub fn picture(number: u32, more: &[u8]) -> Vec<u8> {
+    let avcc = [
+        1, 100, 0, 31, 0xff, 0xe1, 0, 3, 0x67, 1, 2, 1, 0, 2, 0x68, 3,
+    ];
+    let video = [small(0xb0, 320), small(0xba, 180)].concat();
+    let body = [
+        small(0xd7, number),
+        small(0x83, 1),
+        element(0x86, b"V_MPEG4/ISO/AVC"),
+        element(0x63a2, &avcc),
+        element(0xe0, &video),
+        more.to_vec(),
+    ];
+    element(0xae, &body.concat())
+}
+
+/// A track of sound (AAC, 48 kHz) with this number.
+pub fn sound(number: u32, more: &[u8]) -> Vec<u8> {
+    let audio = [element(0xb5, &48_000f64.to_be_bytes()), small(0x9f, 2)].concat();
+    let body = [
+        small(0xd7, number),
+        small(0x83, 2),
+        element(0x86, b"A_AAC"),
+        element(0x63a2, &[0x11, 0x90]),
+        element(0xe1, &audio),
+        more.to_vec(),
+    ];
+    element(0xae, &body.concat())
+}
+
+/// A block: track, time in its cluster, flags, and what follows.
+pub fn block(track: u8, time: i16, flags: u8, rest: &[u8]) -> Vec<u8> {
+    let [high, low] = time.to_be_bytes();
+    [&[0x80 | track, high, low, flags][..], rest].concat()
+}
+
+pub fn cluster(time: u32, blocks: &[Vec<u8>]) -> Vec<u8> {
+    [small(TIMESTAMP, time), blocks.concat()].concat()
+}
+
+pub fn key(track: u8, time: i16, rest: &[u8]) -> Vec<u8> {
+    element(SIMPLE_BLOCK, &block(track, time, 0x80, rest))
+}
+
+pub fn other(track: u8, time: i16, rest: &[u8]) -> Vec<u8> {
+    element(SIMPLE_BLOCK, &block(track, time, 0, rest))
+}
+
+/// A film of these parts of the segment.
+pub fn film(parts: &[Vec<u8>]) -> Vec<u8> {
+    [header(), element(SEGMENT, &parts.concat())].concat()
+}
+
+/// Indexes it, and counts the bytes that were asked for.
+pub fn index_counting(film: &[u8], asked: &mut u64) -> Result<Index, IndexError> {
+    let mut indexer = Indexer::new(film.len() as u64, IndexOptions::default());
+    loop {
+        match indexer.step()? {
+            Step::Done(index) => return Ok(index),
+            Step::Need(range) => {
+                *asked += range.end - range.start;
+                indexer.feed(&film[range.start as usize..range.end as usize])?;
+            }
+        }
+    }
+}
+
+pub fn index(film: &[u8]) -> Result<Index, IndexError> {
+    index_counting(film, &mut 0)
+}
