@@ -27,6 +27,8 @@ mod pcm;
 mod places;
 mod sample_entry;
 mod samples;
+mod scratch;
+mod spool;
 mod stored;
 mod text;
 mod texts;
@@ -35,6 +37,7 @@ mod title;
 mod track_head;
 mod vorbis;
 mod vp;
+mod words;
 
 pub use chapters::Chapter;
 pub use codec::{
@@ -50,7 +53,8 @@ pub use paged::{Paged, Record, WORDS};
 pub use pcm::PcmConfig;
 pub use places::{Move, Place, Places, STEP, View};
 pub use samples::{RECORD_BYTES, Sample, SampleTable, Samples, SamplesError, TimedSample};
-pub use stored::Stored;
+pub use scratch::{SCRATCH_CHUNK, Scratch, ScratchSpace};
+pub use stored::{Lost, Stored};
 pub use text::{Document, TextForm, TextTrack};
 pub use time::{Nanos, SECOND, nanos_to_ticks, rescale, ticks_to_nanos};
 pub use title::{Container, Group, Groups, Kind, Picture, Sound, SyncSample, Title, Track};

@@ -191,7 +191,7 @@ fn another_server_learns_of_it() {
     let (own, len) = (index(&file), file.len() as u64);
     let mut bytes = exchange::head(&own.title, len);
     for table in &own.tables {
-        bytes.extend(table.as_bytes());
+        bytes.extend(table.iter().flat_map(|sample| sample.to_record()));
     }
     let mut incoming = Incoming::new(len, IndexOptions::default());
     incoming.feed(&bytes).unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reelway_media::exchange::Incoming;
-use reelway_media::{Index, IndexOptions};
+use reelway_media::{Index, IndexOptions, Scratch};
 
 use crate::fault::Fault;
 use crate::version::Version;
@@ -13,17 +13,18 @@ use crate::web::Web;
 const TIME: Duration = Duration::from_secs(300);
 
 /// The index of this version of the film whose file has this path; `None` where the server has none to give. Each piece
-/// that comes is counted by `came`. An error, in words: why what came is none.
+/// that comes is counted by `came`, and its samples go into scratch space. An error, in words: why what came is none.
 pub(crate) async fn fetch(
     web: &Web,
     file: &str,
     version: &Version,
+    scratch: Scratch,
     came: impl Fn(u64),
 ) -> Result<Option<Index>, String> {
     let Some(film) = file.strip_suffix("/file") else {
         return Ok(None);
     };
-    let mut incoming = Incoming::new(version.len, IndexOptions::default());
+    let mut incoming = Incoming::new(version.len, IndexOptions::default()).with_scratch(scratch);
     let take = |bytes: &[u8]| {
         came(bytes.len() as u64);
         let fed = incoming.feed(bytes);

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use reelway_catalogue::{Found, IndexingError, Shelf, Soon, SubtitleFile, SubtitlePlace};
-use reelway_media::{Index, IndexOptions, ReadIndexError, index_with};
+use reelway_media::{Index, IndexOptions, Indexer, ReadIndexError, Scratch, index_growing};
 use reelway_store::{BlockSource, Fill, Lane, Opener, ReadError, Store};
 use reelway_supervise::lock;
 use reelway_sys::FileIdentity;
@@ -200,6 +200,7 @@ impl Shelf for Origin {
         &self,
         found: &Found,
         _may_grow: bool,
+        scratch: Scratch,
     ) -> Result<(FileIdentity, Index), IndexingError> {
         let elsewhere = |reason: String| IndexingError::Elsewhere {
             path: found.path.clone(),
@@ -209,8 +210,11 @@ impl Shelf for Origin {
         let Known { film, via, .. } =
             known.ok_or_else(|| elsewhere("it is not there any more".into()))?;
         // Another Reelway may have it already.
-        let (inner, wanted) = (self.0.clone(), film.clone());
-        let index = self.wait(async move { inner.source.index(&wanted, !via.is_empty()).await });
+        let (inner, wanted, theirs) = (self.0.clone(), film.clone(), scratch.clone());
+        let index = self.wait(async move {
+            let is_reelway = !via.is_empty();
+            inner.source.index(&wanted, is_reelway, theirs).await
+        });
         if let Some(index) = index.flatten() {
             return Ok((film.identity, index));
         }
@@ -236,8 +240,9 @@ impl Shelf for Origin {
             max_texts: SUBTITLES,
             ..IndexOptions::default()
         };
-        match index_with(read, film.identity.size, options) {
-            Ok(index) => Ok((film.identity, index)),
+        let indexer = Indexer::with_scratch(film.identity.size, options, scratch);
+        match index_growing(indexer, false, read) {
+            Ok((index, _)) => Ok((film.identity, index)),
             Err(ReadIndexError::Film(error)) => Err(IndexingError::Container {
                 path: found.path.clone(),
                 error,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use reelway_catalogue::MOST_SUBTITLE_BYTES;
 use reelway_clock::Monotonic;
-use reelway_media::Index;
+use reelway_media::{Index, Scratch};
 use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 use tracing::{debug, info, warn};
@@ -381,9 +381,14 @@ impl Source {
     }
 
     /// The film's index, as a sibling or its origin has made it; `None`: the film's tables are to be read.
-    pub async fn index(&self, film: &Film, origin_is_reelway: bool) -> Option<Index> {
+    pub async fn index(
+        &self,
+        film: &Film,
+        origin_is_reelway: bool,
+        scratch: Scratch,
+    ) -> Option<Index> {
         if let Some(siblings) = &self.siblings
-            && let Some(index) = siblings.index(&film.at_siblings).await
+            && let Some(index) = siblings.index(&film.at_siblings, &scratch).await
         {
             return Some(index);
         }
@@ -398,7 +403,7 @@ impl Source {
         let came = |bytes| {
             self.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
         };
-        let index = indexes::fetch(web, &film.path, &version, came).await;
+        let index = indexes::fetch(web, &film.path, &version, scratch, came).await;
         index.unwrap_or_else(|why| {
             let (shown, path) = (web.address().shown(), &film.path);
             warn!("{shown}: {path}: {why}; the film itself is read instead of its index");

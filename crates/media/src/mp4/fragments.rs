@@ -239,7 +239,6 @@ impl Run<'_, '_> {
                 .other_description
                 .get_or_insert(self.defaults.description);
         }
-        gathered.samples.reserve(count as usize);
         for number in 0..count {
             let entry = table
                 .get(number as usize * entry..)

@@ -219,7 +219,7 @@ impl Movie {
         let minf = mdia.need(b"minf")?;
         let mut limits = Limits {
             samples: MAX_CHAPTERS as u32,
-            ..*limits
+            ..limits.clone()
         };
         let tables = tables::read(&minf.need(b"stbl")?, &mut limits)?;
         let delay = i64::try_from(edit.delay).unwrap_or(i64::MAX);

@@ -7,10 +7,11 @@
 
 use super::boxes::{Boxed, fourcc};
 use crate::index_error::{IndexError, IndexErrorKind};
+use crate::scratch::Scratch;
 use crate::{Sample, SampleTable};
 
-/// What bounds the samples of a film.
-#[derive(Clone, Copy, Debug)]
+/// What bounds the samples of a film, and where they go.
+#[derive(Clone, Debug)]
 pub struct Limits {
     /// Bytes of the file.
     pub file_len: u64,
@@ -19,6 +20,8 @@ pub struct Limits {
     /// Media bytes that samples without a size of their own may still claim; keeps a few bytes of
     /// `trun` from claiming billions of samples.
     pub unsized_bytes: u64,
+    /// Where tables of samples lie.
+    pub scratch: Scratch,
 }
 
 impl Limits {
@@ -82,6 +85,14 @@ pub struct Tables {
 }
 
 impl Tables {
+    /// Without samples yet.
+    pub(super) fn new(scratch: &Scratch) -> Tables {
+        Tables {
+            samples: SampleTable::new(scratch),
+            ..Tables::default()
+        }
+    }
+
     /// The next samples have this description.
     pub(super) fn describe(&mut self, description: u32) {
         match self.description {
@@ -111,7 +122,7 @@ impl Tables {
 
 /// Reads the tables in `stbl`.
 pub fn read(stbl: &Boxed, limits: &mut Limits) -> Result<Tables, IndexError> {
-    let mut tables = Tables::default();
+    let mut tables = Tables::new(&limits.scratch);
     let Some(mut sizes) = Sizes::parse(stbl, limits)? else {
         return Ok(tables); // a fragmented film's `moov` may leave it out
     };
@@ -133,7 +144,6 @@ pub fn read(stbl: &Boxed, limits: &mut Limits) -> Result<Tables, IndexError> {
     let chunks = Chunks::parse(&chunks_box)?;
 
     limits.book(&sizes.of, count)?;
-    tables.samples = SampleTable::with_capacity(count as usize);
     let (mut number, mut duration) = (0, 0);
     for chunk in 0..chunks.len() {
         let (samples, description) = runs.of_chunk(chunk)?;

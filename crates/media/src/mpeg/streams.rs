@@ -9,6 +9,7 @@ use super::psi::{Coding, Programme, Programmes, Stated};
 use super::ts::{PACKET, Packet};
 use crate::index::IndexOptions;
 use crate::index_error::{IndexError, IndexErrorKind};
+use crate::scratch::Scratch;
 
 /// Streams of a program stream that are played, at most.
 const MAX_STREAMS: usize = 32;
@@ -37,29 +38,31 @@ pub struct Streams {
     passed: Vec<u16>,
     /// All of them as they are, where that can be sent.
     pub multiplex: Option<Box<Multiplex>>,
+    scratch: Scratch,
 }
 
 impl Streams {
     /// Those of a program stream, which are known when they come.
-    pub fn of_program_stream() -> Streams {
+    pub fn of_program_stream(scratch: &Scratch) -> Streams {
         let none = Programme {
             map: 0,
             number: 0,
             clock: 0,
             streams: &[],
         };
-        Streams::new(none, 0, false)
+        Streams::new(none, 0, false, scratch)
     }
 
     /// The stream that a file is by itself, which has so many pictures a second if it does not state it.
-    pub fn bare(coding: Coding, frame_rate: (u32, u32)) -> Streams {
+    pub fn bare(coding: Coding, frame_rate: (u32, u32), scratch: &Scratch) -> Streams {
         let stated = Stated {
             pid: 1,
             coding,
             language: None,
         };
-        let mut streams = Streams::of_program_stream();
-        streams.all.extend(Elementary::bare(stated, frame_rate));
+        let mut streams = Streams::of_program_stream(scratch);
+        let stream = Elementary::bare(stated, frame_rate, scratch);
+        streams.all.extend(stream);
         streams
     }
 
@@ -68,6 +71,12 @@ impl Streams {
         let of_multiplex = self.multiplex.as_ref().map_or(0, |all| all.memory());
         let streams = self.all.iter().map(Elementary::memory);
         streams.sum::<usize>() + of_multiplex
+    }
+
+    /// Bytes of scratch space that they take.
+    pub fn aside(&self) -> u64 {
+        let of_multiplex = self.multiplex.as_ref().map_or(0, |all| all.aside());
+        self.all.iter().map(Elementary::aside).sum::<u64>() + of_multiplex
     }
 
     /// Takes what comes next of a file that is a stream, at byte `at` of it.
@@ -131,7 +140,7 @@ impl Streams {
             }
             _ if self.all.len() >= MAX_STREAMS => "too many streams",
             _ => {
-                self.all.extend(Elementary::new(stated));
+                self.all.extend(Elementary::new(stated, &self.scratch));
                 return self.all.len().checked_sub(1);
             }
         };
@@ -140,8 +149,9 @@ impl Streams {
         None
     }
 
-    /// Those of a programme, of a file that has so many others; `is_plain`: it consists of nothing but packets.
-    pub fn new(programme: Programme, others: usize, is_plain: bool) -> Streams {
+    /// Those of a programme, of a file that has so many others; `is_plain`: it consists of nothing but packets. What grows with
+    /// the file goes into scratch space.
+    pub fn new(programme: Programme, others: usize, is_plain: bool, scratch: &Scratch) -> Streams {
         let Programme {
             map,
             number: programme,
@@ -164,7 +174,7 @@ impl Streams {
                 }
                 _ => {
                     by_pid[usize::from(stream.pid)] = all.len() as u8;
-                    all.extend(Elementary::new(stream.clone()));
+                    all.extend(Elementary::new(stream.clone(), scratch));
                     continue;
                 }
             };
@@ -180,7 +190,8 @@ impl Streams {
             view: 0,
             notes,
             passed,
-            multiplex: is_plain.then(|| Box::new(Multiplex::new(map, clock))),
+            multiplex: is_plain.then(|| Box::new(Multiplex::new(map, clock, scratch))),
+            scratch: scratch.clone(),
         }
     }
 

@@ -1,0 +1,224 @@
+//! Bytes that are appended, and read from the first to the last: all but the last of them lie in scratch space.
+
+use std::sync::Arc;
+
+use crate::scratch::{SCRATCH_CHUNK, Scratch};
+use crate::stored::{Lost, Stored};
+
+/// Records of `N` bytes each. What was put aside is never changed, so clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spool<const N: usize> {
+    scratch: Scratch,
+    /// Each of [`Spool::CHUNK`] bytes.
+    full: Vec<Arc<dyn Stored>>,
+    /// What follows; it has the last record, if there is one.
+    tail: Vec<u8>,
+}
+
+impl<const N: usize> Spool<N> {
+    /// Bytes that are put aside at once: whole records.
+    const CHUNK: usize = SCRATCH_CHUNK / N * N;
+
+    /// An empty one.
+    pub fn new(scratch: &Scratch) -> Self {
+        Spool {
+            scratch: scratch.clone(),
+            full: Vec::new(),
+            tail: Vec::new(),
+        }
+    }
+
+    /// Makes room for so many records, as far as they stay here.
+    pub fn reserve(&mut self, records: usize) {
+        let bytes = records.saturating_mul(N).min(Self::CHUNK);
+        self.tail
+            .reserve_exact(bytes.saturating_sub(self.tail.len()));
+    }
+
+    /// Where it puts its bytes.
+    pub fn scratch(&self) -> &Scratch {
+        &self.scratch
+    }
+
+    /// Number of bytes.
+    pub fn bytes(&self) -> usize {
+        self.full.len() * Self::CHUNK + self.tail.len()
+    }
+
+    /// Number of records.
+    pub fn len(&self) -> usize {
+        self.bytes() / N
+    }
+
+    /// Appends a record.
+    pub fn push(&mut self, record: [u8; N]) {
+        self.append(&record);
+    }
+
+    /// Appends whole records.
+    pub fn append(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if self.tail.len() == Self::CHUNK {
+                self.put_aside();
+            }
+            let (now, later) = rest.split_at((Self::CHUNK - self.tail.len()).min(rest.len()));
+            self.tail.extend_from_slice(now);
+            rest = later;
+        }
+    }
+
+    fn put_aside(&mut self) {
+        self.full.push(self.scratch.keep(&self.tail));
+        self.tail.clear();
+    }
+
+    /// The last record.
+    pub fn last(&self) -> Option<&[u8; N]> {
+        self.tail.last_chunk()
+    }
+
+    /// The last record, to be changed.
+    pub fn last_mut(&mut self) -> Option<&mut [u8; N]> {
+        self.tail.last_chunk_mut()
+    }
+
+    /// Gives back memory that has nothing in it.
+    pub fn shrink(&mut self) {
+        self.full.shrink_to_fit();
+        self.tail.shrink_to_fit();
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn memory(&self) -> usize {
+        let kept = self.full.iter().map(|chunk| chunk.memory());
+        kept.sum::<usize>()
+            + self.full.capacity() * size_of::<Arc<dyn Stored>>()
+            + self.tail.capacity()
+    }
+
+    /// Bytes that lie in scratch space.
+    pub fn aside(&self) -> u64 {
+        let aside = self.full.iter().filter(|chunk| chunk.memory() == 0);
+        aside.count() as u64 * Self::CHUNK as u64
+    }
+
+    /// Has all of it in memory.
+    pub fn bring(&self) -> Result<Self, Lost> {
+        let mut here = Spool::new(&Scratch::default());
+        for piece in self.pieces() {
+            here.append(&piece?);
+        }
+        here.shrink();
+        Ok(here)
+    }
+
+    /// Reads from byte `at` on, all of `into` or nothing; whether it could.
+    pub fn read_at(&self, at: usize, into: &mut [u8]) -> bool {
+        let (mut at, mut into) = (at, into);
+        while !into.is_empty() {
+            let (number, within) = (at / Self::CHUNK, at % Self::CHUNK);
+            let count = (Self::CHUNK - within).min(into.len());
+            let (now, later) = into.split_at_mut(count);
+            let is_read = match self.full.get(number) {
+                Some(chunk) => self.scratch.read(&**chunk, within as u32, now),
+                None if number == self.full.len() => {
+                    let bytes = self.tail.get(within..within + count);
+                    bytes.inspect(|bytes| now.copy_from_slice(bytes)).is_some()
+                }
+                None => false,
+            };
+            if !is_read {
+                return false;
+            }
+            (at, into) = (at + count, later);
+        }
+        true
+    }
+
+    /// All bytes in one piece, if none of them lie in scratch space.
+    pub fn in_memory(&self) -> Option<Vec<u8>> {
+        if self.aside() > 0 {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(self.bytes());
+        for piece in self.pieces() {
+            bytes.extend(piece.ok()?);
+        }
+        Some(bytes)
+    }
+
+    /// All bytes, some at a time.
+    pub fn pieces(&self) -> impl Iterator<Item = Result<Vec<u8>, Lost>> + '_ {
+        (0..=self.full.len()).map(|number| {
+            let mut bytes = Vec::new();
+            self.piece(number, &mut bytes).map(|()| bytes)
+        })
+    }
+
+    fn piece(&self, number: usize, into: &mut Vec<u8>) -> Result<(), Lost> {
+        into.clear();
+        let Some(chunk) = self.full.get(number) else {
+            into.extend_from_slice(&self.tail);
+            return Ok(());
+        };
+        into.resize(Self::CHUNK, 0);
+        match self.scratch.read(&**chunk, 0, into) {
+            true => Ok(()),
+            false => Err(Lost),
+        }
+    }
+
+    /// The records in their order. They end early where they cannot be read back; whoever makes an index of them asks
+    /// [`Scratch::check`] then.
+    pub fn records(&self) -> Records<'_, N> {
+        Records {
+            of: self,
+            number: 0,
+            piece: Vec::new(),
+            at: 0,
+        }
+    }
+}
+
+impl<const N: usize> Stored for Spool<N> {
+    fn read_at(&self, at: u32, into: &mut [u8]) -> bool {
+        Spool::read_at(self, at as usize, into)
+    }
+
+    fn memory(&self) -> usize {
+        Spool::memory(self)
+    }
+}
+
+/// See [`Spool::records`].
+#[derive(Clone, Debug)]
+pub(crate) struct Records<'a, const N: usize> {
+    of: &'a Spool<N>,
+    /// The piece that is next.
+    number: usize,
+    /// The one before, and its byte that is next.
+    piece: Vec<u8>,
+    at: usize,
+}
+
+impl<const N: usize> Iterator for Records<'_, N> {
+    type Item = [u8; N];
+
+    fn next(&mut self) -> Option<[u8; N]> {
+        if self.at == self.piece.len() {
+            if self.number > self.of.full.len() {
+                return None;
+            }
+            self.at = 0;
+            if self.of.piece(self.number, &mut self.piece).is_err() {
+                (self.number, self.piece) = (usize::MAX, Vec::new());
+                return None;
+            }
+            self.number += 1;
+        }
+        let record = self.piece.get(self.at..)?.first_chunk().copied()?;
+        self.at += N;
+        Some(record)
+    }
+}
