@@ -222,3 +222,95 @@ impl<const N: usize> Iterator for Records<'_, N> {
         Some(record)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::scratch::ScratchSpace;
+
+    /// Scratch space that keeps every so many-th chunk.
+    #[derive(Debug)]
+    struct Nth(usize, std::sync::atomic::AtomicUsize);
+
+    #[derive(Debug)]
+    struct Kept(Vec<u8>);
+
+    impl ScratchSpace for Nth {
+        fn keep(&self, bytes: &[u8]) -> Option<Arc<dyn Stored>> {
+            let nth = self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let kept: Arc<dyn Stored> = Arc::new(Kept(bytes.to_vec()));
+            nth.is_multiple_of(self.0).then_some(kept)
+        }
+    }
+
+    impl Stored for Kept {
+        fn read_at(&self, at: u32, into: &mut [u8]) -> bool {
+            let bytes = &self.0[at as usize..at as usize + into.len()];
+            into.copy_from_slice(bytes);
+            true
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn a_spool_has_what_was_put_into_it(
+            count in 0usize..20_000, shared in 0usize..20_000, each in 1usize..4, at in 0usize..200_000, length in 0usize..70_000,
+        ) {
+            let scratch = Scratch::new(Nth(each, Default::default()));
+            let mut spool: Spool<18> = Spool::new(&scratch);
+            let mut copy = spool.clone();
+            let record = |nth: usize| [nth.to_le_bytes().as_slice(), &[7; 10]].concat().try_into().unwrap();
+            let records: Vec<[u8; 18]> = (0..count).map(record).collect();
+            for (nth, record) in records.iter().enumerate() {
+                if nth == shared {
+                    copy = spool.clone();
+                }
+                spool.push(*record);
+                prop_assert_eq!(spool.last(), Some(record));
+            }
+            // What is put into one is not in its clone.
+            copy.push([1; 18]);
+            let all = records.concat();
+            prop_assert_eq!((spool.len(), spool.bytes()), (count, all.len()));
+            prop_assert!(spool.records().eq(records.iter().copied()));
+            let pieces: Result<Vec<_>, Lost> = spool.pieces().collect();
+            prop_assert_eq!(pieces.unwrap().concat(), all.clone());
+            let mut into = vec![0; length];
+            let read = spool.read_at(at, &mut into).then_some(&into[..]);
+            prop_assert_eq!(read, all.get(at..at + length));
+            let chunks = all.len().div_ceil(SCRATCH_CHUNK / 18 * 18).saturating_sub(1);
+            prop_assert_eq!(spool.aside(), chunks.div_ceil(each) as u64 * 32_760);
+            let here = spool.bring().unwrap();
+            prop_assert_eq!((here.aside(), here.in_memory()), (0, Some(all)));
+            prop_assert!(here.memory() >= here.bytes());
+        }
+    }
+
+    #[test]
+    fn where_a_chunk_is_lost_records_end_and_it_is_said() {
+        #[derive(Debug)]
+        struct Forgetful;
+        impl ScratchSpace for Forgetful {
+            fn keep(&self, _: &[u8]) -> Option<Arc<dyn Stored>> {
+                Some(Arc::new(Forgetful))
+            }
+        }
+        impl Stored for Forgetful {
+            fn read_at(&self, _: u32, _: &mut [u8]) -> bool {
+                false
+            }
+        }
+        let scratch = Scratch::new(Forgetful);
+        let mut spool: Spool<8> = Spool::new(&scratch);
+        (0..10_000u64).for_each(|nth| spool.push(nth.to_le_bytes()));
+        assert!(scratch.check().is_ok());
+        assert_eq!(spool.last(), Some(&9999u64.to_le_bytes()));
+        assert_eq!(spool.records().count(), 0);
+        assert!(scratch.check().is_err());
+        assert!(spool.bring().is_err());
+    }
+}

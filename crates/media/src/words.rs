@@ -128,3 +128,31 @@ impl Iterator for Run<'_> {
         self.window.pop()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn sorted_words_are_those_of_a_sorted_list(
+            some in prop::collection::vec(any::<i64>(), 0..300), times in prop_oneof![Just(1), 1usize..1200],
+        ) {
+            let numbers = some.iter().cycle().take(some.len() * times);
+            let numbers = (0i64..).zip(numbers).map(|(nth, number)| number.wrapping_add(nth));
+            let mut sorted: Vec<i64> = numbers.clone().collect();
+            let words = Words::sorted(numbers, &Scratch::default());
+            sorted.sort_unstable();
+            prop_assert_eq!(words.len(), sorted.len());
+            prop_assert!(words.iter().eq(sorted.iter().copied()));
+            for at in [0, sorted.len() / 2, sorted.len()] {
+                prop_assert_eq!(words.get(at), sorted.get(at).copied());
+            }
+            prop_assert_eq!(words.last(), sorted.last().copied());
+        }
+    }
+}
