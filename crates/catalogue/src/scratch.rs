@@ -5,100 +5,73 @@
 //! made or written, what it should hold stays in memory.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use reelway_media::{SCRATCH_CHUNK, Scratch, ScratchSpace, Stored};
-use reelway_supervise::lock;
 use reelway_sys::files;
 
-/// Slots of a file at most, each of a chunk: 2 GiB. The longest film that is indexed needs half of it.
-const MOST_SLOTS: u32 = 1 << 16;
+/// Chunks in a file at most: 2 GiB. The longest film that is indexed needs half of it.
+const MOST: u64 = 1 << 16;
 
 /// Scratch space for one film, in this directory.
 pub(crate) fn scratch(directory: &Path) -> Scratch {
-    Scratch::new(ScratchFile {
-        directory: directory.to_owned(),
-        state: Mutex::default(),
-    })
+    Scratch::new(ScratchFile::new(directory))
 }
 
 #[derive(Debug)]
 struct ScratchFile {
     directory: PathBuf,
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-enum State {
-    #[default]
-    Unused,
-    Open(Arc<Slots>),
-    /// It cannot be made or written.
-    Failed,
+    /// `None`: it cannot be made.
+    room: OnceLock<Option<Arc<Room>>>,
+    /// Whether it could not be written.
+    is_full: AtomicBool,
 }
 
 #[derive(Debug)]
-struct Slots {
-    file: File,
-    room: Mutex<Room>,
-}
-
-/// Which slots may be taken.
-#[derive(Debug, Default)]
 struct Room {
-    free: Vec<u32>,
-    /// Those from here on, too.
-    end: u32,
+    file: File,
+    /// Chunks that were ever in it: the next one lies behind them.
+    end: AtomicU64,
+    /// Chunks that take room on the disk.
+    held: AtomicU64,
 }
 
 /// A chunk in the file.
 #[derive(Debug)]
-struct Slot {
-    of: Arc<Slots>,
-    number: u32,
+struct Chunk {
+    of: Arc<Room>,
+    /// Its first byte.
+    from: u64,
 }
 
-impl ScratchSpace for ScratchFile {
-    fn keep(&self, bytes: &[u8]) -> Option<Arc<dyn Stored>> {
-        let slots = self.open()?;
-        let slot = Slot::take(slots)?;
-        match slot.of.file.write_all_at(bytes, slot.from()) {
-            Ok(()) => Some(Arc::new(slot)),
+impl ScratchFile {
+    fn new(directory: &Path) -> ScratchFile {
+        ScratchFile {
+            directory: directory.to_owned(),
+            room: OnceLock::new(),
+            is_full: AtomicBool::new(false),
+        }
+    }
+
+    fn make(&self) -> Option<Arc<Room>> {
+        match files::unnamed(&self.directory) {
+            Ok(file) => Some(Arc::new(Room {
+                file,
+                end: AtomicU64::new(0),
+                held: AtomicU64::new(0),
+            })),
             Err(error) => {
-                self.fail(&error);
+                self.warn(&error);
                 None
             }
         }
     }
-}
 
-impl ScratchFile {
-    fn open(&self) -> Option<Arc<Slots>> {
-        let mut state = lock(&self.state);
-        if let State::Unused = *state {
-            match files::unnamed(&self.directory) {
-                Ok(file) => {
-                    let room = Mutex::default();
-                    *state = State::Open(Arc::new(Slots { file, room }));
-                }
-                Err(error) => {
-                    drop(state);
-                    self.fail(&error);
-                    return None;
-                }
-            }
-        }
-        match &*state {
-            State::Open(slots) => Some(slots.clone()),
-            State::Unused | State::Failed => None,
-        }
-    }
-
-    fn fail(&self, error: &std::io::Error) {
-        *lock(&self.state) = State::Failed;
+    fn warn(&self, error: &io::Error) {
         if !SAID_UNWRITABLE.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 "no scratch file can be written in {} ({error}): films are indexed in memory, a long one in some hundred MiB",
@@ -108,39 +81,38 @@ impl ScratchFile {
     }
 }
 
-impl Slot {
-    fn take(of: Arc<Slots>) -> Option<Slot> {
-        let mut room = lock(&of.room);
-        let number = match room.free.pop() {
-            Some(number) => number,
-            None if room.end < MOST_SLOTS => {
-                room.end += 1;
-                room.end - 1
-            }
-            None => return None,
-        };
-        drop(room);
-        Some(Slot { of, number })
-    }
-
-    /// Its first byte in the file.
-    fn from(&self) -> u64 {
-        u64::from(self.number) * SCRATCH_CHUNK as u64
+impl ScratchSpace for ScratchFile {
+    fn keep(&self, bytes: &[u8]) -> Option<Arc<dyn Stored>> {
+        let of = self.room.get_or_init(|| self.make()).clone()?;
+        let is_full = self.is_full.load(Ordering::Relaxed);
+        if is_full || of.held.load(Ordering::Relaxed) >= MOST {
+            return None;
+        }
+        of.held.fetch_add(1, Ordering::Relaxed);
+        let from = of.end.fetch_add(1, Ordering::Relaxed) * SCRATCH_CHUNK as u64;
+        let chunk = Chunk { of, from };
+        if let Err(error) = chunk.of.file.write_all_at(bytes, from) {
+            self.is_full.store(true, Ordering::Relaxed);
+            self.warn(&error);
+            return None;
+        }
+        Some(Arc::new(chunk))
     }
 }
 
-impl Drop for Slot {
+impl Drop for Chunk {
     fn drop(&mut self) {
-        lock(&self.of.room).free.push(self.number);
+        // On file systems that cannot, its room is held until the file is closed.
+        let given_back = files::give_back(&self.of.file, self.from, SCRATCH_CHUNK as u64);
+        if given_back.is_ok() {
+            self.of.held.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
-impl Stored for Slot {
+impl Stored for Chunk {
     fn read_at(&self, at: u32, into: &mut [u8]) -> bool {
-        let read = self
-            .of
-            .file
-            .read_exact_at(into, self.from() + u64::from(at));
+        let read = self.of.file.read_exact_at(into, self.from + u64::from(at));
         if let Err(error) = &read
             && !SAID_UNREADABLE.swap(true, Ordering::Relaxed)
         {
@@ -158,11 +130,8 @@ static SAID_UNREADABLE: AtomicBool = AtomicBool::new(false);
 mod tests {
     use super::*;
 
-    fn file(directory: &Path) -> ScratchFile {
-        ScratchFile {
-            directory: directory.to_owned(),
-            state: Mutex::default(),
-        }
+    fn room(file: &ScratchFile) -> &Room {
+        file.room.get().unwrap().as_ref().unwrap()
     }
 
     fn read(kept: &dyn Stored, count: usize) -> Vec<u8> {
@@ -172,9 +141,9 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_read_back_and_their_room_is_used_again() {
+    fn chunks_are_read_back_and_their_room_is_given_back() {
         let dir = tempfile::tempdir().unwrap();
-        let file = file(&dir.path().join("index"));
+        let file = ScratchFile::new(&dir.path().join("index"));
         let chunk = |byte: u8| vec![byte; SCRATCH_CHUNK];
         let mut kept: Vec<_> = (0..4)
             .map(|byte| file.keep(&chunk(byte)).unwrap())
@@ -188,11 +157,10 @@ mod tests {
             .map(|kept| read(&**kept, SCRATCH_CHUNK)[77])
             .collect();
         assert_eq!(bytes, [0, 9, 9, 9]);
-        let State::Open(slots) = &*lock(&file.state) else {
-            panic!("it is open");
-        };
-        let length = slots.file.metadata().unwrap().len();
-        assert_eq!(length, 4 * SCRATCH_CHUNK as u64);
+        let room = room(&file);
+        assert_eq!(room.held.load(Ordering::Relaxed), 4);
+        let allocated = files::allocated(&room.file.metadata().unwrap()).unwrap();
+        assert!(allocated <= 8 * SCRATCH_CHUNK as u64, "{allocated} bytes");
         let names = std::fs::read_dir(dir.path().join("index")).unwrap();
         assert_eq!(names.count(), 0, "it has no name");
     }
@@ -202,18 +170,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         std::fs::write(&path, b"").unwrap();
-        assert!(file(&path).keep(b"bytes").is_none());
+        assert!(ScratchFile::new(&path).keep(b"bytes").is_none());
     }
 
     #[test]
     fn what_a_file_has_lost_is_not_read_as_something_else() {
         let dir = tempfile::tempdir().unwrap();
-        let file = file(dir.path());
+        let file = ScratchFile::new(dir.path());
         let kept = file.keep(b"bytes").unwrap();
-        let State::Open(slots) = &*lock(&file.state) else {
-            panic!("it is open");
-        };
-        slots.file.set_len(3).unwrap();
+        room(&file).file.set_len(3).unwrap();
         assert!(!kept.read_at(0, &mut [0; 5]));
     }
 }

@@ -66,6 +66,21 @@ pub fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
+/// Gives the room of some bytes of a file back to its file system; they are zeros from then on. File systems that cannot say
+/// [`io::ErrorKind::Unsupported`].
+pub fn give_back(file: &File, from: u64, bytes: u64) -> io::Result<()> {
+    let offset = |at: u64| {
+        libc::off_t::try_from(at).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))
+    };
+    let (from, bytes) = (offset(from)?, offset(bytes)?);
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: a descriptor that lives for the call, and numbers.
+    check(i64::from(unsafe {
+        libc::fallocate(file.as_raw_fd(), mode, from, bytes)
+    }))?;
+    Ok(())
+}
+
 /// Bytes that this process may still write to the file system on which `path` lies.
 pub fn room(path: &Path) -> io::Result<u64> {
     let path = c_path(path)?;

@@ -1,7 +1,7 @@
 //! Movie fragments: `moof` (ISO/IEC 14496-12 8.8).
 
 use super::boxes::Boxed;
-use super::tables::Limits;
+use super::limits::Limits;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::{Sample, SampleTable};
 

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::boxes::{Boxed, Header, fourcc};
 use super::fragments;
+use super::limits::Limits;
 use super::moov::Movie;
-use super::tables::Limits;
 use super::timeline::lay_out;
 use crate::Container;
 use crate::index::{FIRST, IndexOptions, Step, check_whole};

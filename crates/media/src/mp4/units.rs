@@ -3,7 +3,8 @@
 
 use super::boxes::Boxed;
 use super::entry::Entry;
-use super::tables::{self, Chunking, Chunks, Limits, Runs, Sizes, Tables};
+use super::limits::Limits;
+use super::tables::{self, Chunking, Chunks, Runs, Sizes, Tables};
 use crate::index_error::IndexError;
 use crate::{Codec, Sample, SampleTable, Sound};
 
