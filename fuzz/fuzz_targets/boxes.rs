@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use reelway_media::{
-    Filled, Filling, IndexErrorKind, IndexOptions, Indexer, SampleTable, Step, Title,
+    Filled, Filling, IndexErrorKind, IndexOptions, Indexer, RECORD_BYTES, SampleTable, Step, Title,
 };
 
 /// Bytes of a view that are made at once, or more.
@@ -90,7 +90,7 @@ fuzz_target!(|film: &[u8]| {
                 .iter()
                 .all(|sample| sample.bytes().end <= end)
         );
-        let bytes = index.tables[number].as_bytes().len();
+        let bytes = index.tables[number].len() as usize * RECORD_BYTES;
         assert!(bytes <= 3 * 18 * len, "{bytes} bytes of records from {len}");
         // What others will ask of a title.
         let _ = (track.codec.rfc6381(), track.codec.name());

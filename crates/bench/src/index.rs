@@ -70,7 +70,7 @@ fn measure(dir: &std::path::Path) -> anyhow::Result<Report> {
     let tables: usize = index
         .tables
         .iter()
-        .map(|table| table.as_bytes().len())
+        .map(|table| table.len() as usize * RECORD_BYTES)
         .sum();
     let on_disk = std::fs::metadata(&file)?.len();
     let (indexing, writing, opening) = (

@@ -31,7 +31,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use reelway_clock::Real;
-use reelway_media::{RECORD_BYTES, Sample, SampleTable, Samples, SamplesError, Stored, Title};
+use reelway_media::{
+    Lost, RECORD_BYTES, Sample, SampleTable, Samples, SamplesError, Stored, Title,
+};
 use reelway_sys::{FileIdentity, Mark};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
@@ -202,7 +204,8 @@ impl IndexFile {
         growth: Growth,
     ) -> Result<(), IndexFileError> {
         write(path, identity, title, growth, |take| {
-            tables.iter().try_for_each(|table| take(table.as_bytes()))
+            let mut pieces = tables.iter().flat_map(SampleTable::pieces);
+            pieces.try_for_each(|piece| take(&piece.map_err(io::Error::other)?))
         })
     }
 
@@ -328,14 +331,13 @@ impl IndexFile {
 /// Takes sample records, some at a time.
 type Take<'a> = dyn FnMut(&[u8]) -> io::Result<()> + 'a;
 
-/// Writes an index file at once or not at all. `records` hands out the sample records of every track in order, as often as it
-/// is asked.
+/// Writes an index file at once or not at all. `records` hands out the sample records of every track in order.
 fn write(
     path: &Path,
     identity: &FileIdentity,
     title: &Title,
     growth: Growth,
-    records: impl Fn(&mut Take<'_>) -> io::Result<()>,
+    records: impl FnOnce(&mut Take<'_>) -> io::Result<()>,
 ) -> Result<(), IndexFileError> {
     let brief = Brief {
         device: identity.device,
@@ -352,51 +354,82 @@ fn write(
         summary: Summary::of(title),
     };
     let brief = postcard::to_stdvec(&brief).map_err(io::Error::other)?;
-    let mut title = title.clone();
-    let groups: Vec<Vec<u8>> = (title.recorded_mut())
-        .map(|track| track.groups.detach())
-        .collect();
-    let places: Vec<Vec<u8>> = (title.recorded_mut())
-        .map(|track| track.places.detach())
-        .collect();
-    let packets: Vec<Vec<u8>> = (title.recorded_mut())
-        .map(|track| track.packets.groups.detach())
-        .collect();
-    let texts: Vec<Vec<u8>> = (title.texts.iter_mut())
-        .map(|text| text.document.detach())
-        .collect();
-    let packed = [groups, places, packets, texts].concat();
-    let title = postcard::to_stdvec(&title).map_err(io::Error::other)?;
-    let mut rest = Xxh3Default::new();
-    rest.write(&title);
-    packed.iter().for_each(|records| rest.write(records));
-    records(&mut |records| {
-        rest.write(records);
-        Ok(())
-    })?;
-    let prefix = Prefix {
-        brief_bytes: brief.len() as u32,
-        title_bytes: title.len() as u64,
-        brief_sum: checksum(&brief),
-        rest_sum: rest.finish(),
-    };
+    let head = without_records(title);
+    let head = postcard::to_stdvec(&head).map_err(io::Error::other)?;
     let temporary = path.with_extension("new");
     let written = (|| {
-        let mut out = BufWriter::new(File::create(&temporary)?);
-        out.write_all(&prefix.to_bytes())?;
-        out.write_all(&brief)?;
-        out.write_all(&title)?;
-        for records in &packed {
-            out.write_all(records)?;
-        }
-        records(&mut |records| out.write_all(records))?;
-        out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let mut out = Summed {
+            out: BufWriter::new(File::create(&temporary)?),
+            sum: Xxh3Default::new(),
+        };
+        // What comes first has sums of what follows.
+        out.out.write_all(&[0; PREFIX_BYTES])?;
+        out.out.write_all(&brief)?;
+        out.write(&head)?;
+        out.write_packed(title)?;
+        records(&mut |records| out.write(records))?;
+        let prefix = Prefix {
+            brief_bytes: brief.len() as u32,
+            title_bytes: head.len() as u64,
+            brief_sum: checksum(&brief),
+            rest_sum: out.sum.finish(),
+        };
+        let file = (out.out.into_inner()).map_err(io::IntoInnerError::into_error)?;
+        file.write_all_at(&prefix.to_bytes(), 0)?;
         fs::rename(&temporary, path)
     })();
     if written.is_err() {
         let _ = fs::remove_file(&temporary);
     }
     Ok(written?)
+}
+
+/// A title whose groups, places, packets and subtitles lie behind it.
+fn without_records(title: &Title) -> Title {
+    let mut title = title.clone();
+    for track in title.recorded_mut() {
+        track.groups = track.groups.without_records();
+        track.places = track.places.without_records();
+        track.packets.groups = track.packets.groups.without_records();
+    }
+    for text in &mut title.texts {
+        text.document.detach();
+    }
+    title
+}
+
+/// Writes what has one checksum.
+struct Summed {
+    out: BufWriter<File>,
+    sum: Xxh3Default,
+}
+
+impl Summed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.sum.write(bytes);
+        self.out.write_all(bytes)
+    }
+
+    /// Writes what follows the title before the samples, some of it at a time: it may be in scratch space.
+    fn write_packed(&mut self, title: &Title) -> io::Result<()> {
+        let mut write = |piece: Result<Vec<u8>, Lost>| {
+            let bytes = piece.map_err(io::Error::other)?;
+            self.write(&bytes)
+        };
+        for track in title.recorded() {
+            track.groups.pieces().try_for_each(&mut write)?;
+        }
+        for track in title.recorded() {
+            track.places.pieces().try_for_each(&mut write)?;
+        }
+        for track in title.recorded() {
+            track.packets.groups.pieces().try_for_each(&mut write)?;
+        }
+        for text in &title.texts {
+            write(text.document.read().ok_or(Lost))?;
+        }
+        Ok(())
+    }
 }
 
 /// A part of an index file: the groups of a track, its places, what they become over RTP, or a text.

@@ -7,13 +7,14 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use reelway_media::{
-    Container, Index, IndexError, IndexErrorKind, IndexOptions, Indexer, ReadIndexError,
-    Unfinished, index_growing, index_with, is_read_whole,
+    Container, Index, IndexError, IndexErrorKind, IndexOptions, Indexer, ReadIndexError, Scratch,
+    Unfinished, index_growing, is_read_whole,
 };
 use reelway_sys::FileIdentity;
 use reelway_sys::parts::Parts;
 
 use crate::naming::FILM_EXTENSIONS;
+use crate::scratch::scratch;
 
 /// Why a file did not become an index.
 #[derive(Debug, thiserror::Error)]
@@ -74,11 +75,16 @@ impl IndexingError {
         }
     }
 
-    /// Whether time may mend it: the file ends before its contents do, as while it is copied, or the film
-    /// lies elsewhere and cannot be reached.
+    /// Whether time may mend it: the file ends before its contents do, as while it is copied, the film lies elsewhere and cannot
+    /// be reached, or a disk failed that has nothing to do with the film.
     pub fn may_pass(&self) -> bool {
         match self {
-            IndexingError::Container { error, .. } => error.kind == IndexErrorKind::Incomplete,
+            IndexingError::Container { error, .. } => {
+                matches!(
+                    error.kind,
+                    IndexErrorKind::Incomplete | IndexErrorKind::Scratch
+                )
+            }
             IndexingError::Elsewhere { .. } => true,
             IndexingError::Io { .. }
             | IndexingError::Foreign { .. }
@@ -98,8 +104,26 @@ pub fn index_path(
     path: &Path,
     options: IndexOptions,
 ) -> Result<(FileIdentity, Index), IndexingError> {
+    index_with_scratch(path, options, Scratch::default())
+}
+
+/// The same; what grows with the length of the film goes into a scratch file in `directory`, which exists for as long as the
+/// index that is returned.
+pub fn index_path_with_scratch(
+    path: &Path,
+    options: IndexOptions,
+    directory: &Path,
+) -> Result<(FileIdentity, Index), IndexingError> {
+    index_with_scratch(path, options, scratch(directory))
+}
+
+fn index_with_scratch(
+    path: &Path,
+    options: IndexOptions,
+    scratch: Scratch,
+) -> Result<(FileIdentity, Index), IndexingError> {
     let parts = open(path)?;
-    let indexer = Indexer::new(parts.identity().size, options);
+    let indexer = Indexer::with_scratch(parts.identity().size, options, scratch);
     let (index, _) = index_parts(&parts, path, indexer, false)?;
     Ok((parts.identity(), index))
 }
@@ -155,6 +179,7 @@ pub(crate) fn index_file(
     file: &File,
     path: &Path,
     options: IndexOptions,
+    scratch: Scratch,
 ) -> Result<(FileIdentity, Index), IndexingError> {
     let io = |error| IndexingError::Io {
         path: path.to_owned(),
@@ -168,8 +193,9 @@ pub(crate) fn index_file(
         )));
     }
     let identity = FileIdentity::from(&metadata);
-    let index = index_with(reader(file), identity.size, options);
-    Ok((identity, indexed(index, path)?))
+    let indexer = Indexer::with_scratch(identity.size, options, scratch);
+    let (index, _) = indexed(index_growing(indexer, false, reader(file)), path)?;
+    Ok((identity, index))
 }
 
 /// The index of the film at `path`, or why there is none.
@@ -198,6 +224,7 @@ pub(crate) fn index_beginning(
     path: &Path,
     whole: &FileIdentity,
     bytes: u64,
+    scratch: Scratch,
 ) -> Option<(FileIdentity, Index)> {
     let file = File::open(path).ok()?;
     if FileIdentity::from(&file.metadata().ok()?) != *whole || whole.size <= bytes {
@@ -208,7 +235,8 @@ pub(crate) fn index_beginning(
     if !is_read_whole(&head, bytes) {
         return None;
     }
-    let index = index_with(reader(&file), bytes, IndexOptions::default()).ok()?;
+    let indexer = Indexer::with_scratch(bytes, IndexOptions::default(), scratch);
+    let (index, _) = index_growing(indexer, false, reader(&file)).ok()?;
     let identity = FileIdentity {
         size: bytes,
         ..*whole

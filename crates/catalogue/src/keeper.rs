@@ -279,7 +279,9 @@ impl Keeper {
             return false;
         }
         let shelf = &self.shared.shelf;
-        let begun = supervise::guard("indexing", || shelf.index_beginning(found));
+        let begun = supervise::guard("indexing", || {
+            shelf.index_beginning(found, self.shared.scratch())
+        });
         let Ok(Some((identity, index))) = begun else {
             return false;
         };
@@ -330,7 +332,8 @@ impl Keeper {
         let may_grow = is_changed_within(&found, RECORDED);
         let indexed = supervise::guard("indexing", || {
             supervise::inject("library.index");
-            self.shared.shelf.index(&found, may_grow)
+            let scratch = self.shared.scratch();
+            self.shared.shelf.index(&found, may_grow, scratch)
         });
         // What panics once does so again: the film stays out until its file changes.
         let indexed = indexed.unwrap_or_else(|_| {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, Weak};
 
-use reelway_media::Index;
+use reelway_media::{Index, Scratch};
 use reelway_supervise::{self as supervise, lock};
 use reelway_sys::FileIdentity;
 use tracing::warn;
@@ -14,6 +14,7 @@ use tracing::warn;
 use crate::entry::{CatalogueError, Entry, Film};
 use crate::growth::{self, First, Growth};
 use crate::index_file::{IndexFile, IndexFileError};
+use crate::scratch::scratch;
 use crate::shelf::{Found, Shelf};
 use crate::unsaved::{Full, IndexMemory};
 
@@ -171,16 +172,10 @@ impl Shared {
             said: None,
             problem: None,
         };
-        let indexed = self.shelf.index(&found, false).ok();
+        let indexed = self.shelf.index(&found, false, self.scratch()).ok();
         let Some((_, index)) = indexed.filter(|(identity, _)| *identity == entry.identity) else {
             let words = "its file has changed; it is being indexed again";
             return Err(not_ready(words.to_owned()));
-        };
-        let full = |Full { most }| {
-            not_ready(format!(
-                "the indexes of films being played take all of index.memory, {} MiB; index files cannot be written to the state directory",
-                most >> 20
-            ))
         };
         let growth = Growth {
             mark: growth::mark(&entry.path, &entry.identity, &index),
@@ -192,7 +187,7 @@ impl Shared {
             return Ok(film);
         }
         self.keep_in_memory(&entry.name, &entry.path, entry.identity, (index, growth))
-            .map_err(full)
+            .map_err(not_ready)
     }
 
     /// Whether the file of a playable film, listed as `entry`, is still the same and has only grown.
@@ -223,9 +218,15 @@ impl Shared {
             first,
         };
         if !self.save(&identity, &index, growth) {
-            // Without room, it is indexed again when it is wanted.
+            // Where it cannot be kept, it is indexed again when it is wanted.
             let _ = self.keep_in_memory(name, path, identity, (index, growth));
         }
+    }
+
+    /// Where what grows with a film goes while it is indexed.
+    pub fn scratch(&self) -> Scratch {
+        let directory = self.index.as_deref();
+        directory.map_or_else(Scratch::default, scratch)
     }
 
     /// Writes an index file; false where that cannot be done.
@@ -273,13 +274,16 @@ impl Shared {
         Ok(())
     }
 
+    /// Keeps an index in memory, none of it in scratch space: that may be on the disk that fails, and has no bound for all films.
+    /// Why it cannot, in words.
     fn keep_in_memory(
         &self,
         name: &str,
         path: &Path,
         identity: FileIdentity,
-        (index, growth): (Index, Growth),
-    ) -> Result<Arc<Film>, Full> {
+        (mut index, growth): (Index, Growth),
+    ) -> Result<Arc<Film>, String> {
+        index.bring().map_err(|lost| lost.to_string())?;
         let tables = Arc::new(index.tables);
         let film = Film {
             name: name.to_owned(),
@@ -291,7 +295,13 @@ impl Shared {
         };
         let directory = self.index.as_deref().unwrap_or(Path::new(""));
         let path = IndexFile::path_for(directory, &identity);
-        self.memory.keep(film, tables, path)
+        let full = |Full { most }| {
+            format!(
+                "the indexes of films being played take all of index.memory, {} MiB; index files cannot be written to the state directory",
+                most >> 20
+            )
+        };
+        self.memory.keep(film, tables, path).map_err(full)
     }
 
     pub fn tell(&self, change: &Change) {

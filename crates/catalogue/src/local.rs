@@ -7,7 +7,7 @@ use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
-use reelway_media::{Index, IndexOptions, Indexer};
+use reelway_media::{Index, IndexOptions, Indexer, Scratch};
 use reelway_supervise::lock;
 use reelway_sys::FileIdentity;
 use reelway_sys::extents::Layout;
@@ -104,7 +104,12 @@ impl Shelf for Local {
         Ok(scan.films)
     }
 
-    fn index(&self, found: &Found, may_grow: bool) -> Result<(FileIdentity, Index), IndexingError> {
+    fn index(
+        &self,
+        found: &Found,
+        may_grow: bool,
+        scratch: Scratch,
+    ) -> Result<(FileIdentity, Index), IndexingError> {
         let path = &found.path;
         let parts = indexing::open(path)?;
         let identity = parts.identity();
@@ -114,7 +119,7 @@ impl Shelf for Local {
         });
         let indexer = match so_far {
             Some(so_far) => so_far.go_on(identity.size),
-            None => Indexer::new(identity.size, self.options),
+            None => Indexer::with_scratch(identity.size, self.options, scratch),
         };
         let (index, so_far) = indexing::index_parts(&parts, path, indexer, may_grow)?;
         if let (Some(so_far), Some(file)) = (so_far, parts.only()) {
@@ -124,11 +129,11 @@ impl Shelf for Local {
         Ok((identity, index))
     }
 
-    fn index_beginning(&self, found: &Found) -> Option<(FileIdentity, Index)> {
+    fn index_beginning(&self, found: &Found, scratch: Scratch) -> Option<(FileIdentity, Index)> {
         if found.identity.size / 2 <= self.beginning {
             return None;
         }
-        index_beginning(&found.path, &found.identity, self.beginning)
+        index_beginning(&found.path, &found.identity, self.beginning, scratch)
     }
 
     fn patience(&self, unfinished: bool) -> Duration {

@@ -7,8 +7,11 @@ use std::path::{Path, PathBuf};
 use reelway_media::Unfinished;
 use reelway_sys::{FileIdentity, Mark};
 
-/// Bytes of memory for all of them: a recording takes 10 MB an hour, about. What does not fit is read from its beginning.
+/// Bytes of memory for all of them: a recording takes some hundred KB, or 6 MB an hour where there is no scratch file. What does not
+/// fit is read from its beginning.
 const MOST: usize = 128 << 20;
+/// Bytes in scratch files for all of them: a recording takes 6 MB an hour.
+const MOST_ASIDE: u64 = 2 << 30;
 
 /// A recording that has not grown while all films were looked at so many times has ended.
 const LOOKS: u32 = 20;
@@ -43,13 +46,15 @@ impl Recordings {
         (file, identity): (&File, FileIdentity),
         so_far: Unfinished,
     ) {
-        let held: usize = (self.0.values())
-            .map(|recording| recording.so_far.memory())
-            .sum();
+        let all = self.0.values().map(|recording| &recording.so_far);
+        let all = all.chain([&so_far]);
+        let takes = all.fold((0, 0), |(here, aside), one| {
+            (here + one.memory(), aside + one.aside())
+        });
         let Ok(mark) = Mark::of(file, 0, identity.size) else {
             return;
         };
-        if held + so_far.memory() <= MOST {
+        if takes.0 <= MOST && takes.1 <= MOST_ASIDE {
             let recording = Recording {
                 identity,
                 mark,

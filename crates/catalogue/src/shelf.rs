@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use reelway_media::Index;
+use reelway_media::{Index, Scratch};
 use reelway_sys::FileIdentity;
 
 use crate::growth::Said;
@@ -40,11 +40,16 @@ pub trait Shelf: Send + Sync + 'static {
 
     /// Reads a film's tables. The identity is that of what was read. `may_grow`: it was changed a moment ago, and may be read again
     /// soon, with more at its end.
-    fn index(&self, found: &Found, may_grow: bool) -> Result<(FileIdentity, Index), IndexingError>;
+    fn index(
+        &self,
+        found: &Found,
+        may_grow: bool,
+        scratch: Scratch,
+    ) -> Result<(FileIdentity, Index), IndexingError>;
 
     /// Reads the beginning of a film that would take long to be read whole: it is played as far as that until it is. The
     /// identity is that of the beginning. `None`: the film is read at once.
-    fn index_beginning(&self, _found: &Found) -> Option<(FileIdentity, Index)> {
+    fn index_beginning(&self, _found: &Found, _scratch: Scratch) -> Option<(FileIdentity, Index)> {
         None
     }
 

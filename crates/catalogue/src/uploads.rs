@@ -77,7 +77,7 @@ impl Intake for Directory {
         place: &Destination,
     ) -> Result<FileIdentity, IndexingError> {
         let path = place.path();
-        let (identity, index) = index_file(file, &path, self.options)?;
+        let (identity, index) = index_file(file, &path, self.options, self.shared.scratch())?;
         self.shared.keep(title, &path, identity, (index, None));
         Ok(identity)
     }

@@ -22,6 +22,7 @@ use crate::mpeg::MOST_TABLES;
 use crate::packets::{GroupPackets, Packets};
 use crate::places::{MAX_STRIPPED, MOST_MOVES, Move, Place, STEP, View, WITH_HEADS};
 use crate::samples::{RECORD_BYTES, Sample, SampleTable};
+use crate::scratch::Scratch;
 use crate::text::TextTrack;
 use crate::texts::MOST_TEXTS;
 use crate::time::{MAX_SECONDS, Nanos, ticks_to_nanos};
@@ -190,6 +191,7 @@ pub struct Incoming {
     bytes: Vec<u8>,
     head: Option<Head>,
     tables: Vec<SampleTable>,
+    scratch: Scratch,
 }
 
 impl Incoming {
@@ -201,7 +203,13 @@ impl Incoming {
             bytes: Vec::new(),
             head: None,
             tables: Vec::new(),
+            scratch: Scratch::default(),
         }
+    }
+
+    /// Puts its samples there.
+    pub fn with_scratch(self, scratch: Scratch) -> Incoming {
+        Incoming { scratch, ..self }
     }
 
     /// Takes the next bytes.
@@ -225,12 +233,12 @@ impl Incoming {
             };
             let sample = Sample::from_record(record);
             self.bytes.clear();
-            add(&mut self.tables, head, self.len, sample)?;
+            add(&mut self.tables, head, (self.len, &self.scratch), sample)?;
         }
         let (records, part) = rest.as_chunks::<RECORD_BYTES>();
         for record in records {
             let sample = Sample::from_record(record);
-            add(&mut self.tables, head, self.len, sample)?;
+            add(&mut self.tables, head, (self.len, &self.scratch), sample)?;
         }
         self.bytes.extend(part);
         Ok(())
@@ -387,6 +395,9 @@ impl Incoming {
             multiplex,
             multiplex_view: head.multiplex_view,
         };
+        if self.scratch.check().is_err() {
+            return Err(wrong("cannot be read back from scratch space"));
+        }
         Ok(Index {
             title,
             tables: self.tables,
@@ -398,7 +409,7 @@ impl Incoming {
 fn add(
     tables: &mut Vec<SampleTable>,
     head: &Head,
-    len: u64,
+    (len, scratch): (u64, &Scratch),
     sample: Sample,
 ) -> Result<(), ExchangeError> {
     // Those before the last are whole.
@@ -407,7 +418,7 @@ fn add(
     };
     let last = tables.last().zip(tables.len().checked_sub(1));
     if last.is_none_or(|(table, number)| is_whole(table, head.parts().nth(number))) {
-        tables.push(SampleTable::default());
+        tables.push(SampleTable::new(scratch));
     }
     let Some((number, table)) = tables.len().checked_sub(1).zip(tables.last_mut()) else {
         return Ok(());
@@ -529,10 +540,11 @@ mod tests {
             samples: table.len(),
             bytes: 281_200,
             duration: 2812 * 1024,
-            groups: group(table.iter(), Kind::Audio, 512, 48_000),
+            groups: group(table.iter(), Kind::Audio, 512, 48_000, &Scratch::default()),
             packets: Packets {
                 payload: 1438,
-                groups: (group(table.iter(), Kind::Audio, 512, 48_000).iter())
+                groups: group(table.iter(), Kind::Audio, 512, 48_000, &Scratch::default())
+                    .iter()
                     .map(|group| GroupPackets {
                         packets: group.count,
                         bytes: group.bytes,
@@ -583,7 +595,7 @@ mod tests {
         let mut bytes = head(&index.title, LEN);
         let before = bytes.len() as u64;
         for table in &index.tables {
-            bytes.extend(table.as_bytes());
+            bytes.extend(table.iter().flat_map(|sample| sample.to_record()));
         }
         assert_eq!(bytes.len() as u64 - before, record_bytes(&index.title));
         bytes

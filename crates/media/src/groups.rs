@@ -1,24 +1,30 @@
 //! Samples into groups; see [`Group`] for why and where they are cut.
 
+use crate::paged::Packing;
+use crate::scratch::Scratch;
 use crate::{Group, Groups, Kind, Sample};
 
-/// Cuts samples, the first of which is decoded at `dts`, into groups.
+/// Cuts samples, the first of which is decoded at `dts`, into groups, which may lie in scratch space.
 pub(crate) fn group(
     samples: impl Iterator<Item = Sample> + Clone,
     kind: Kind,
     mut dts: i64,
     timescale: u32,
+    scratch: &Scratch,
 ) -> Groups {
-    let total = samples.clone().count();
-    let sync = samples.clone().filter(|sample| sample.sync).count();
+    let (mut total, mut sync) = (0u32, 0u32);
+    for sample in samples.clone() {
+        total += 1;
+        sync += u32::from(sample.sync);
+    }
     // Where most samples are sync samples, a group for each would take more than the samples do.
-    let dense = sync * 2 > total;
+    let dense = sync > total / 2;
     let least = match kind {
         Kind::Audio => i64::from(timescale),
         Kind::Video if dense => i64::from(timescale) / 2,
         Kind::Video => 0,
     };
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups = Packing::new(scratch);
     let mut open: Option<Open> = None;
     for (number, sample) in (0..).zip(samples) {
         if let Some(group) = open.take_if(|open| open.ends_before(&sample, dts, least)) {
@@ -30,8 +36,10 @@ pub(crate) fn group(
         }
         dts += i64::from(sample.duration);
     }
-    groups.extend(open.map(|open| open.group));
-    groups.into_iter().collect()
+    if let Some(open) = open {
+        groups.push(open.group);
+    }
+    groups.finish()
 }
 
 /// A group that may still grow.
@@ -96,7 +104,13 @@ mod tests {
     }
 
     fn firsts(samples: &[Sample], kind: Kind, timescale: u32) -> Vec<(u32, bool)> {
-        let groups = group(samples.iter().copied(), kind, 0, timescale);
+        let groups = group(
+            samples.iter().copied(),
+            kind,
+            0,
+            timescale,
+            &Scratch::default(),
+        );
         let mut next = 0;
         for group in &groups {
             assert_eq!(group.first, next);

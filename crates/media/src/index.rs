@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::samples::SampleTable;
+use crate::stored::Lost;
 use crate::title::Title;
 
 /// A film understood: its title and the samples of each of its tracks.
@@ -13,6 +14,23 @@ pub struct Index {
     pub title: Title,
     /// One table for each of [`Title::recorded`], in the same order; implements [`crate::Samples`].
     pub tables: Vec<SampleTable>,
+}
+
+impl Index {
+    /// Has all of it in memory, and none in scratch space.
+    ///
+    /// # Errors
+    /// Scratch space cannot be read.
+    pub fn bring(&mut self) -> Result<(), Lost> {
+        for table in &mut self.tables {
+            *table = table.bring()?;
+        }
+        for track in self.title.recorded_mut() {
+            track.groups.bring()?;
+            track.places.bring()?;
+        }
+        Ok(())
+    }
 }
 
 /// Limits on what a film may make us hold, and what it need not say.

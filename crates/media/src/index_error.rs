@@ -30,6 +30,8 @@ pub enum IndexErrorKind {
     TooLarge,
     /// The film is whole but has no track that could be played.
     Unplayable,
+    /// What was put into scratch space while it was indexed cannot be read back.
+    Scratch,
 }
 
 impl IndexErrorKind {
@@ -44,6 +46,9 @@ impl IndexErrorKind {
                 "copy it again, or have it repaired with `ffmpeg -i FILM -c copy NEW.mp4`"
             }
             IndexErrorKind::TooLarge => "split the film, or raise the limit",
+            IndexErrorKind::Scratch => {
+                "look after the disk of the state directory; the film is indexed again"
+            }
             IndexErrorKind::Unplayable => "encode it with a known codec, such as H.264 and AAC",
         }
     }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::index::{FIRST, Index, IndexOptions, Step};
 use crate::index_error::IndexError;
 use crate::mpeg::Carrier;
+use crate::scratch::Scratch;
 use crate::{matroska, mp4, mpeg};
 
 /// Turns a film file into an [`Index`] without reading it: it says which bytes it needs.
@@ -24,7 +25,10 @@ use crate::{matroska, mp4, mpeg};
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Indexer(Container);
+pub struct Indexer {
+    container: Container,
+    scratch: Scratch,
+}
 
 /// Whether a film of `len` bytes that begins with these (4 KiB, or all of it) is read whole to be indexed, and its beginning is
 /// a film, too: its container has packets, and no tables.
@@ -47,24 +51,33 @@ enum Container {
 impl Indexer {
     /// For a file of `file_len` bytes.
     pub fn new(file_len: u64, options: IndexOptions) -> Self {
-        Indexer(match file_len {
+        Indexer::with_scratch(file_len, options, Scratch::default())
+    }
+
+    /// The same; what grows with the length of the film goes into scratch space, so do the tables of its index.
+    pub fn with_scratch(file_len: u64, options: IndexOptions, scratch: Scratch) -> Self {
+        let container = match file_len {
             // That it is empty is said as of an MP4 file.
-            0 => Container::Mp4(mp4::Reader::new(file_len, options)),
+            0 => Container::Mp4(mp4::Reader::new(file_len, options, &scratch)),
             _ => Container::Unknown(file_len, options),
-        })
+        };
+        Indexer { container, scratch }
     }
 
     /// What is wanted now. Repeats itself until fed; after `Done` there is no more to be had.
     ///
     /// # Errors
-    /// The film is not as it should be.
+    /// The film is not as it should be, or scratch space cannot be read.
     pub fn step(&mut self) -> Result<Step, IndexError> {
-        match &mut self.0 {
+        let step = match &mut self.container {
             Container::Unknown(len, _) => Ok(Step::Need(0..FIRST.min(*len))),
             Container::Mp4(reader) => reader.step(),
             Container::Matroska(reader) => reader.step(),
             Container::Mpeg(reader) => reader.step(),
-        }
+        };
+        // Whatever was made without some of it is not right.
+        self.scratch.check()?;
+        step
     }
 
     /// The bytes of the range that [`Indexer::step`] asked for, all of them.
@@ -72,19 +85,20 @@ impl Indexer {
     /// # Errors
     /// The film is not as it should be.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
-        if let Container::Unknown(len, options) = self.0 {
+        let scratch = &self.scratch;
+        if let Container::Unknown(len, options) = self.container {
             if let Some(carrier) = Carrier::of_file(bytes, len) {
                 // It wants more of the beginning.
-                let reader = mpeg::Reader::new(len, carrier, bytes, options);
-                self.0 = Container::Mpeg(Box::new(reader));
+                let reader = mpeg::Reader::new(len, carrier, bytes, options, scratch);
+                self.container = Container::Mpeg(Box::new(reader));
                 return Ok(());
             }
-            self.0 = match matroska::begins(bytes) {
-                true => Container::Matroska(matroska::Reader::new(len, options)),
-                false => Container::Mp4(mp4::Reader::new(len, options)),
+            self.container = match matroska::begins(bytes) {
+                true => Container::Matroska(matroska::Reader::new(len, options, scratch)),
+                false => Container::Mp4(mp4::Reader::new(len, options, scratch)),
             };
         }
-        match &mut self.0 {
+        match &mut self.container {
             Container::Unknown(..) => Ok(()),
             Container::Mp4(reader) => reader.feed(bytes),
             Container::Matroska(reader) => reader.feed(bytes),
@@ -111,18 +125,30 @@ pub enum ReadIndexError {
 
 /// What is known of a recording before its last bytes were read: when it has grown, indexing goes on from there.
 #[derive(Clone, Debug)]
-pub struct Unfinished(Box<mpeg::Reader>);
+pub struct Unfinished {
+    reader: Box<mpeg::Reader>,
+    scratch: Scratch,
+}
 
 impl Unfinished {
-    /// An indexer of the same file, which has become `len` bytes long and has the same bytes as before.
+    /// An indexer of the same file, which has become `len` bytes long and has the same bytes as before. It goes on in the same
+    /// scratch space.
     pub fn go_on(mut self, len: u64) -> Indexer {
-        self.0.grow(len);
-        Indexer(Container::Mpeg(self.0))
+        self.reader.grow(len);
+        Indexer {
+            container: Container::Mpeg(self.reader),
+            scratch: self.scratch,
+        }
     }
 
     /// Bytes of memory that it takes, about.
     pub fn memory(&self) -> usize {
-        self.0.memory()
+        self.reader.memory()
+    }
+
+    /// Bytes of scratch space that it takes.
+    pub fn aside(&self) -> u64 {
+        self.reader.aside()
     }
 }
 
@@ -164,10 +190,14 @@ fn index_by(
         match indexer.step()? {
             Step::Done(index) => return Ok(index),
             Step::Need(range) => {
-                if let (Some(unfinished), Container::Mpeg(reader)) = (&mut unfinished, &indexer.0)
+                if let (Some(unfinished), Container::Mpeg(reader)) =
+                    (&mut unfinished, &indexer.container)
                     && reader.is_at_the_last()
                 {
-                    **unfinished = Some(Unfinished(reader.clone()));
+                    **unfinished = Some(Unfinished {
+                        reader: reader.clone(),
+                        scratch: indexer.scratch.clone(),
+                    });
                 }
                 bytes.clear();
                 read(range.clone(), &mut bytes)

@@ -28,6 +28,8 @@ mod pcm;
 mod places;
 mod sample_entry;
 mod samples;
+mod scratch;
+mod spool;
 mod stored;
 mod text;
 mod texts;
@@ -38,6 +40,7 @@ mod view;
 mod vorbis;
 mod vp;
 mod wall_clock;
+mod words;
 
 pub use chapters::Chapter;
 pub use codec::{
@@ -54,7 +57,8 @@ pub use paged::{Paged, Record, WORDS};
 pub use pcm::PcmConfig;
 pub use places::{Filled, Move, Place, Places, STEP, View, WITH_HEADS};
 pub use samples::{RECORD_BYTES, Sample, SampleTable, Samples, SamplesError, TimedSample};
-pub use stored::Stored;
+pub use scratch::{SCRATCH_CHUNK, Scratch, ScratchSpace};
+pub use stored::{Lost, Stored};
 pub use text::{Document, TextForm, TextTrack};
 pub use time::{Nanos, SECOND, nanos_to_ticks, rescale, ticks_to_nanos};
 pub use title::{Container, Group, Groups, Kind, Picture, Sound, SyncSample, Title, Track};

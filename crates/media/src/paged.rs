@@ -14,7 +14,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::stored::{Home, Stored};
+use crate::scratch::Scratch;
+use crate::spool::Spool;
+use crate::stored::{Home, Lost, Stored};
 
 /// Records of a page.
 pub const PAGE: usize = 64;
@@ -102,6 +104,15 @@ fn put(bytes: &mut Vec<u8>, value: i64) {
     bytes.push(rest as u8);
 }
 
+/// Appends a record that follows the one with the words `last`.
+fn pack<R: Record>(bytes: &mut Vec<u8>, last: &mut [i64; WORDS], record: &R) {
+    let words = record.words();
+    for at in 0..R::USED {
+        put(bytes, words[at].wrapping_sub(last[at]));
+    }
+    *last = words;
+}
+
 impl<R: Record> Paged<R> {
     /// Number of records.
     pub fn len(&self) -> usize {
@@ -118,13 +129,32 @@ impl<R: Record> Paged<R> {
         self.home.memory() + self.ends.capacity() * size_of::<u32>()
     }
 
-    /// Takes the packed records out of it, to be kept elsewhere; without them it is empty to who looks, until
-    /// it is told with [`Paged::attach`] where they are.
-    pub fn detach(&mut self) -> Vec<u8> {
-        self.home.take(self.bytes())
+    /// It without its packed records, which are empty to readers until [`Paged::attach`] says where they are.
+    pub fn without_records(&self) -> Paged<R> {
+        Paged {
+            len: self.len,
+            ends: self.ends.clone(),
+            home: Home::Here(Vec::new()),
+            records: PhantomData,
+        }
     }
 
-    /// Has its packed records read from where [`Paged::detach`]ed ones are kept.
+    /// The packed records, some of their bytes at a time, wherever they are.
+    pub fn pieces(&self) -> impl Iterator<Item = Result<Vec<u8>, Lost>> + '_ {
+        self.home.pieces(self.bytes())
+    }
+
+    /// Has its packed records in memory.
+    pub(crate) fn bring(&mut self) -> Result<(), Lost> {
+        let mut bytes = Vec::with_capacity(self.bytes() as usize);
+        for piece in self.pieces() {
+            bytes.extend(piece?);
+        }
+        self.home = Home::Here(bytes);
+        Ok(())
+    }
+
+    /// Has its packed records, which are [`Paged::pieces`] behind each other, read from here.
     pub fn attach(&mut self, stored: Arc<dyn Stored>) {
         self.home = Home::There(stored);
     }
@@ -245,23 +275,20 @@ impl<R: Record> Paged<R> {
 
 impl<R: Record> Extend<R> for Paged<R> {
     fn extend<T: IntoIterator<Item = R>>(&mut self, records: T) {
-        let mut bytes = self.detach();
+        let len = self.bytes();
+        let mut bytes = self.home.take(len);
         let mut last = [0; WORDS];
         if !self.len().is_multiple_of(PAGE) {
             self.home = Home::Here(bytes);
             last = self.last().map_or(last, |last| last.words());
-            bytes = self.detach();
+            bytes = self.home.take(len);
         }
         for record in records {
             if self.len().is_multiple_of(PAGE) {
                 last = [0; WORDS];
                 self.ends.push(bytes.len() as u32);
             }
-            let words = record.words();
-            for at in 0..R::USED {
-                put(&mut bytes, words[at].wrapping_sub(last[at]));
-            }
-            last = words;
+            pack(&mut bytes, &mut last, &record);
             self.len += 1;
             if let Some(end) = self.ends.last_mut() {
                 *end = bytes.len() as u32;
@@ -280,6 +307,78 @@ impl<R: Record> FromIterator<R> for Paged<R> {
             bytes.shrink_to_fit();
         }
         table
+    }
+}
+
+/// A table that records are still added to, and that may lie in scratch space.
+#[derive(Clone, Debug)]
+pub(crate) struct Packing<R> {
+    len: u32,
+    ends: Vec<u32>,
+    bytes: Spool<1>,
+    /// Words of the last record.
+    last: [i64; WORDS],
+    /// A record that is being packed.
+    packed: Vec<u8>,
+    records: PhantomData<fn() -> R>,
+}
+
+impl<R: Record> Packing<R> {
+    /// An empty one.
+    pub fn new(scratch: &Scratch) -> Packing<R> {
+        Packing {
+            len: 0,
+            ends: Vec::new(),
+            bytes: Spool::new(scratch),
+            last: [0; WORDS],
+            packed: Vec::new(),
+            records: PhantomData,
+        }
+    }
+
+    /// Number of records.
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn memory(&self) -> usize {
+        self.bytes.memory() + self.ends.capacity() * size_of::<u32>() + self.packed.capacity()
+    }
+
+    /// Bytes of scratch space that it takes.
+    pub fn aside(&self) -> u64 {
+        self.bytes.aside()
+    }
+
+    /// Puts a record at the end.
+    pub fn push(&mut self, record: R) {
+        let end = self.bytes.bytes() as u32;
+        if self.len().is_multiple_of(PAGE) {
+            self.last = [0; WORDS];
+            self.ends.push(end);
+        }
+        self.packed.clear();
+        pack(&mut self.packed, &mut self.last, &record);
+        self.bytes.append(&self.packed);
+        self.len += 1;
+        if let Some(last) = self.ends.last_mut() {
+            *last = end + self.packed.len() as u32;
+        }
+    }
+
+    /// The table of them.
+    pub fn finish(mut self) -> Paged<R> {
+        self.ends.shrink_to_fit();
+        Paged {
+            len: self.len,
+            ends: self.ends,
+            home: match self.bytes.in_memory() {
+                Some(bytes) => Home::Here(bytes),
+                None => Home::There(Arc::new(self.bytes)),
+            },
+            records: PhantomData,
+        }
     }
 }
 
@@ -388,6 +487,11 @@ mod tests {
         }
     }
 
+    fn all(table: &Paged<Three>) -> Vec<u8> {
+        let pieces: Result<Vec<_>, Lost> = table.pieces().collect();
+        pieces.unwrap().concat()
+    }
+
     fn records() -> impl Strategy<Value = Vec<Three>> {
         let one = (any::<i64>(), any::<u32>(), any::<bool>()).prop_map(|(a, b, c)| Three(a, b, c));
         proptest::collection::vec(one, 0..300)
@@ -406,7 +510,8 @@ mod tests {
             let mut table: Paged<Three> = list[..begun].iter().copied().collect();
             list[begun..].iter().for_each(|record| table.push(*record));
             let mut there = table.clone();
-            let bytes = there.detach();
+            let bytes = all(&there);
+            there = there.without_records();
             prop_assert_eq!(bytes.len(), table.bytes() as usize);
             there.attach(Arc::new(Elsewhere(bytes)));
             let saved = postcard::to_stdvec(&table).unwrap();
@@ -432,7 +537,8 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_not_there() {
         let mut table: Paged<Three> = (0..200).map(|n| Three(n, 0, true)).collect();
-        let mut bytes = table.detach();
+        let mut bytes = all(&table);
+        table = table.without_records();
         bytes.truncate(bytes.len() / 2);
         assert_eq!(table.get(0), None);
         table.attach(Arc::new(Elsewhere(bytes)));

@@ -6,6 +6,10 @@
 
 use std::ops::Range;
 
+use crate::scratch::Scratch;
+use crate::spool::Spool;
+use crate::stored::Lost;
+
 /// Bytes of one packed sample record: 6 offset, 4 size and sync flag, 4 duration, 4 composition offset.
 pub const RECORD_BYTES: usize = 18;
 
@@ -84,6 +88,9 @@ pub enum SamplesError {
     /// The index file could not be read.
     #[error("index file: {0}")]
     Io(#[from] std::io::Error),
+    /// Scratch space could not be read.
+    #[error(transparent)]
+    Lost(#[from] Lost),
 }
 
 /// Where the sample records of a title can be read: in memory, or an index file.
@@ -102,120 +109,142 @@ pub trait Samples: Send + Sync + std::fmt::Debug {
     }
 }
 
-/// The packed sample records of one track, in memory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The packed sample records of one track, in memory or in scratch space.
+#[derive(Clone, Default)]
 pub struct SampleTable {
-    records: Vec<u8>,
+    records: Spool<RECORD_BYTES>,
 }
 
 impl SampleTable {
-    /// An empty table with room for `samples`.
+    /// An empty table in memory, with room for `samples`.
     pub fn with_capacity(samples: usize) -> Self {
+        let mut table = SampleTable::default();
+        table.records.reserve(samples);
+        table
+    }
+
+    /// An empty table that puts its records into scratch space.
+    pub(crate) fn new(scratch: &Scratch) -> Self {
         SampleTable {
-            records: Vec::with_capacity(samples * RECORD_BYTES),
+            records: Spool::new(scratch),
         }
+    }
+
+    /// Where it puts its records.
+    pub(crate) fn scratch(&self) -> &Scratch {
+        self.records.scratch()
     }
 
     /// Appends a sample.
     pub fn push(&mut self, sample: Sample) {
-        self.records.extend_from_slice(&sample.to_record());
+        self.records.push(sample.to_record());
     }
 
     /// Number of samples.
     pub fn len(&self) -> u32 {
-        (self.records.len() / RECORD_BYTES) as u32
+        self.records.len() as u32
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.records.is_empty()
+        self.records.bytes() == 0
     }
 
-    /// The packed records, as they are written to an index file.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.records
+    /// The packed records as they are written to an index file, some at a time.
+    pub fn pieces(&self) -> impl Iterator<Item = Result<Vec<u8>, Lost>> + '_ {
+        self.records.pieces()
     }
 
-    /// All samples in decode order.
+    /// All samples in decode order. They end early where scratch space cannot be read; [`SampleTable::pieces`] says so.
     pub fn iter(&self) -> impl Iterator<Item = Sample> + Clone + '_ {
-        self.records
-            .as_chunks::<RECORD_BYTES>()
-            .0
-            .iter()
-            .map(Sample::from_record)
-    }
-
-    /// Sample number `index`.
-    pub(crate) fn get(&self, index: u32) -> Option<Sample> {
-        let records = self.records.as_chunks::<RECORD_BYTES>().0;
-        records.get(index as usize).map(Sample::from_record)
-    }
-
-    /// Has sample number `index` begin at another byte.
-    pub(crate) fn set_offset(&mut self, index: u32, offset: u64) {
-        let records = self.records.as_chunks_mut::<RECORD_BYTES>().0;
-        if let Some(record) = records.get_mut(index as usize) {
-            let sample = Sample::from_record(record);
-            *record = Sample { offset, ..sample }.to_record();
-        }
+        let records = self.records.records();
+        records.map(|record| Sample::from_record(&record))
     }
 
     /// The last sample.
     pub(crate) fn last(&self) -> Option<Sample> {
-        self.records.last_chunk().map(Sample::from_record)
+        self.records.last().map(Sample::from_record)
     }
 
     /// Bytes of memory that it takes.
     pub(crate) fn memory(&self) -> usize {
-        self.records.capacity()
+        self.records.memory()
     }
 
-    /// Makes room for `more` samples.
-    pub(crate) fn reserve(&mut self, more: usize) {
-        self.records.reserve(more * RECORD_BYTES);
+    /// Bytes of scratch space that it takes.
+    pub(crate) fn aside(&self) -> u64 {
+        self.records.aside()
+    }
+
+    /// The same table in memory.
+    ///
+    /// # Errors
+    /// It cannot be read from scratch space.
+    pub(crate) fn bring(&self) -> Result<SampleTable, Lost> {
+        self.records.bring().map(|records| SampleTable { records })
     }
 
     /// Replaces the duration of the last sample, if there is one.
     pub(crate) fn set_last_duration(&mut self, duration: u32) {
-        if let Some(sample) = self.last()
-            && let Some(record) = self.records.last_chunk_mut()
-        {
+        if let Some(record) = self.records.last_mut() {
+            let sample = Sample::from_record(record);
             *record = Sample { duration, ..sample }.to_record();
         }
     }
 
     /// Replaces the composition offsets of samples, from the first on.
-    pub(crate) fn set_cts(&mut self, offsets: impl Iterator<Item = i32>) {
-        let records = self.records.as_chunks_mut::<RECORD_BYTES>().0;
-        for (record, cts) in records.iter_mut().zip(offsets) {
-            *record = Sample {
-                cts,
-                ..Sample::from_record(record)
-            }
-            .to_record();
-        }
+    pub(crate) fn set_cts(&mut self, mut offsets: impl Iterator<Item = i32>) {
+        self.make_anew(|sample| Sample {
+            cts: offsets.next().unwrap_or(sample.cts),
+            ..sample
+        });
     }
 
     /// Makes the first sample a sync sample.
     pub(crate) fn mark_first_sync(&mut self) {
-        if let Some(record) = self.records.first_chunk_mut() {
-            *record = Sample {
-                sync: true,
-                ..Sample::from_record(record)
-            }
-            .to_record();
-        }
+        let mut is_first = true;
+        self.make_anew(|sample| Sample {
+            sync: sample.sync || std::mem::take(&mut is_first),
+            ..sample
+        });
     }
 
     /// Keeps the samples of a range, which must lie in the table, and no spare room.
     pub(crate) fn keep(&mut self, range: Range<usize>) {
-        self.records.truncate(range.end * RECORD_BYTES);
-        self.records.drain(..range.start * RECORD_BYTES);
-        self.records.shrink_to_fit();
+        if range != (0..self.records.len()) {
+            let samples = self.iter().take(range.end).skip(range.start);
+            *self = SampleTable::of(self.scratch(), samples);
+        }
+        self.records.shrink();
+    }
+
+    fn make_anew(&mut self, change: impl FnMut(Sample) -> Sample) {
+        *self = SampleTable::of(self.scratch(), self.iter().map(change));
+    }
+
+    fn of(scratch: &Scratch, samples: impl Iterator<Item = Sample>) -> SampleTable {
+        let mut table = SampleTable::new(scratch);
+        samples.for_each(|sample| table.push(sample));
+        table
     }
 }
 
-/// Tables in memory, one for each track of a title in the same order.
+/// As lists of samples, wherever they are.
+impl PartialEq for SampleTable {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for SampleTable {}
+
+impl std::fmt::Debug for SampleTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SampleTable({})", self.len())
+    }
+}
+
+/// One table for each track of a title in the same order.
 impl Samples for Vec<SampleTable> {
     fn memory(&self) -> usize {
         self.iter().map(SampleTable::memory).sum()
@@ -229,21 +258,24 @@ impl Samples for Vec<SampleTable> {
     ) -> Result<(), SamplesError> {
         let table = self.get(track);
         let count = table.map_or(0, SampleTable::len);
-        let bytes = range.start as usize * RECORD_BYTES..range.end as usize * RECORD_BYTES;
-        let Some(records) = table.and_then(|table| table.records.get(bytes)) else {
+        let Some(table) = table.filter(|_| range.start <= range.end && range.end <= count) else {
             return Err(SamplesError::OutOfRange {
                 track,
                 range,
                 count,
             });
         };
-        out.extend(
-            records
-                .as_chunks::<RECORD_BYTES>()
-                .0
-                .iter()
-                .map(Sample::from_record),
-        );
+        // A group's worth at a time, on the stack.
+        let mut buffer = [[0; RECORD_BYTES]; 256];
+        let (mut first, end) = (range.start as usize, range.end as usize);
+        while first < end {
+            let records = &mut buffer[..(end - first).min(256)];
+            if !(table.records).read_at(first * RECORD_BYTES, records.as_flattened_mut()) {
+                return Err(Lost.into());
+            }
+            out.extend(records.iter().map(Sample::from_record));
+            first += records.len();
+        }
         Ok(())
     }
 }

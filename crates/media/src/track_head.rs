@@ -30,12 +30,12 @@ pub(crate) struct TrackHead {
 impl TrackHead {
     /// The track with these samples, and the media time at which the last of them ends.
     pub fn track(self, entry: Entry, samples: &SampleTable) -> (Track, i64) {
-        let mut dts = self.dts;
-        let ends = samples.iter().map(|sample| {
+        let (mut dts, mut end, mut bytes) = (self.dts, None, 0);
+        for sample in samples.iter() {
             dts += i64::from(sample.duration);
-            dts + i64::from(sample.cts)
-        });
-        let end = ends.max().unwrap_or(0);
+            end = end.max(Some(dts + i64::from(sample.cts)));
+            bytes += u64::from(sample.size);
+        }
         let picture = (self.kind == Kind::Video).then_some(Picture {
             width: entry.size.0,
             height: entry.size.1,
@@ -43,23 +43,27 @@ impl TrackHead {
             matrix: self.matrix,
             display: self.display,
         });
-        let bytes = samples.iter().map(|sample| u64::from(sample.size));
-        let durations = samples.iter().map(|sample| u64::from(sample.duration));
         let track = Track {
             shift: self.shift,
             language: self.language,
             name: self.name,
             enabled: self.enabled,
             samples: samples.len(),
-            bytes: bytes.sum(),
-            duration: durations.sum(),
-            groups: group(samples.iter(), self.kind, self.dts, self.timescale),
+            bytes,
+            duration: (dts - self.dts) as u64,
+            groups: group(
+                samples.iter(),
+                self.kind,
+                self.dts,
+                self.timescale,
+                samples.scratch(),
+            ),
             picture,
             sound: entry.sound,
             sample_entry: entry.bytes,
             stripped: self.stripped,
             ..Track::new(self.id, self.kind, entry.codec, self.timescale)
         };
-        (track, end)
+        (track, end.unwrap_or(0))
     }
 }

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use proptest::prelude::*;
-use reelway_media::{Index, IndexError, IndexErrorKind};
+use reelway_media::{Index, IndexError, IndexErrorKind, RECORD_BYTES};
 
 /// A film of everything: several tables, edits, names, two sounds.
 fn progressive() -> Vec<u8> {
@@ -82,7 +82,7 @@ fn sound_and_bounded(index: &Index, len: usize) {
     let tables: usize = index
         .tables
         .iter()
-        .map(|table| table.as_bytes().len())
+        .map(|table| table.len() as usize * RECORD_BYTES)
         .sum();
     assert!(
         tables <= 18 * (2 * len + len),

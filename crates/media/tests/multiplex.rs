@@ -271,7 +271,7 @@ fn sent(index: &Index, len: u64, change: impl FnOnce(&mut Index)) -> Result<Inde
     change(&mut index);
     let mut bytes = exchange::head(&index.title, len);
     for table in &index.tables {
-        bytes.extend(table.as_bytes());
+        bytes.extend(table.iter().flat_map(|sample| sample.to_record()));
     }
     let mut incoming = Incoming::new(len, IndexOptions::default());
     incoming.feed(&bytes).map_err(|error| error.to_string())?;

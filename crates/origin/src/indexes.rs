@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reelway_media::exchange::Incoming;
-use reelway_media::{Index, IndexOptions};
+use reelway_media::{Index, IndexOptions, Scratch};
 
 use crate::fault::Fault;
 use crate::version::Version;
@@ -13,12 +13,13 @@ use crate::web::Web;
 const TIME: Duration = Duration::from_secs(300);
 
 /// The index of this version of the film whose file has this path, or of one to which it has grown, and which that is; `None`
-/// where the server has none to give. Each piece
-/// that comes is counted by `came`. An error, in words: why what came is none.
+/// where the server has none to give. Each piece that comes is counted by `came`, and its samples go into scratch space. An
+/// error, in words: why what came is none.
 pub(crate) async fn fetch(
     web: &Web,
     file: &str,
     version: &Version,
+    scratch: Scratch,
     came: impl Fn(u64),
 ) -> Result<Option<(Version, Index)>, String> {
     let Some(film) = file.strip_suffix("/file") else {
@@ -29,7 +30,7 @@ pub(crate) async fn fetch(
         came(bytes.len() as u64);
         let (_, incoming) = begun.get_or_insert_with(|| {
             let incoming = Incoming::new(version.len, IndexOptions::default());
-            (version.clone(), incoming)
+            (version.clone(), incoming.with_scratch(scratch.clone()))
         });
         let fed = incoming.feed(bytes);
         fed.map_err(|error| Fault::Wrong(error.to_string()))

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use reelway_media::Index;
+use reelway_media::{Index, Scratch};
 use tracing::warn;
 
 use crate::endpoint::Endpoint;
@@ -26,9 +26,10 @@ impl Source {
         &self,
         film: &Film,
         origin_is_reelway: bool,
+        scratch: Scratch,
     ) -> Result<Option<Made>, String> {
         if let Some(siblings) = &self.siblings
-            && let Some(index) = siblings.index(&film.at_siblings).await
+            && let Some(index) = siblings.index(&film.at_siblings, &scratch).await
         {
             return Ok(Some(Made { index, of: None }));
         }
@@ -46,7 +47,7 @@ impl Source {
         let came = |bytes| {
             self.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
         };
-        match indexes::fetch(web, &film.path, &version, came).await {
+        match indexes::fetch(web, &film.path, &version, scratch, came).await {
             Ok(made) => Ok(made.map(|(version, index)| Made {
                 index,
                 of: Some((number, version)),

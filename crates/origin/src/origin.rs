@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use reelway_catalogue::{Found, IndexingError, Shelf, Soon, SubtitleFile, SubtitlePlace};
 use reelway_clock::Monotonic;
-use reelway_media::{Index, IndexOptions, ReadIndexError, index_with};
+use reelway_media::{Index, IndexOptions, Indexer, ReadIndexError, Scratch, index_growing};
 use reelway_store::{BlockSource, Fill, Lane, Opener, ReadError, Store};
 use reelway_supervise::lock;
 use reelway_sys::FileIdentity;
@@ -210,6 +210,7 @@ impl Shelf for Origin {
         &self,
         found: &Found,
         _may_grow: bool,
+        scratch: Scratch,
     ) -> Result<(FileIdentity, Index), IndexingError> {
         let elsewhere = |reason: String| IndexingError::Elsewhere {
             path: found.path.clone(),
@@ -219,8 +220,11 @@ impl Shelf for Origin {
         let Known { film, via, .. } =
             known.ok_or_else(|| elsewhere("it is not there any more".into()))?;
         // Another Reelway may have it already.
-        let (inner, wanted) = (self.0.clone(), film.clone());
-        let asked = self.wait(async move { inner.source.index(&wanted, !via.is_empty()).await });
+        let (inner, wanted, theirs) = (self.0.clone(), film.clone(), scratch.clone());
+        let asked = self.wait(async move {
+            let is_reelway = !via.is_empty();
+            inner.source.index(&wanted, is_reelway, theirs).await
+        });
         let made = asked.unwrap_or_else(|| Err("the server is closing".into()));
         if let Some(Made { index, of }) = made.map_err(elsewhere)? {
             let identity = match of {
@@ -251,8 +255,9 @@ impl Shelf for Origin {
             max_texts: SUBTITLES,
             ..IndexOptions::default()
         };
-        match index_with(read, film.identity.size, options) {
-            Ok(index) => Ok((film.identity, index)),
+        let indexer = Indexer::with_scratch(film.identity.size, options, scratch);
+        match index_growing(indexer, false, read) {
+            Ok((index, _)) => Ok((film.identity, index)),
             Err(ReadIndexError::Film(error)) => Err(IndexingError::Container {
                 path: found.path.clone(),
                 error,

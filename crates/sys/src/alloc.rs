@@ -29,6 +29,7 @@ pub struct Counting {
     prefix: &'static str,
     count: AtomicU64,
     bytes: AtomicI64,
+    most: AtomicI64,
 }
 
 impl Counting {
@@ -38,6 +39,7 @@ impl Counting {
             prefix,
             count: AtomicU64::new(0),
             bytes: AtomicI64::new(0),
+            most: AtomicI64::new(0),
         }
     }
 
@@ -51,6 +53,16 @@ impl Counting {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// The most that [`Counting::bytes`] has been.
+    pub fn most(&self) -> i64 {
+        self.most.load(Ordering::Relaxed)
+    }
+
+    /// The most counts from here on.
+    pub fn forget_most(&self) {
+        self.most.store(self.bytes(), Ordering::Relaxed);
+    }
+
     fn note(&self, count: u64, bytes: i64) {
         let mut name = [0u8; 16];
         // SAFETY: the kernel writes a name of at most 16 bytes, with its zero. Nothing is allocated,
@@ -58,7 +70,8 @@ impl Counting {
         unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
         if name.starts_with(self.prefix.as_bytes()) {
             self.count.fetch_add(count, Ordering::Relaxed);
-            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+            let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.most.fetch_max(before + bytes, Ordering::Relaxed);
         }
     }
 }

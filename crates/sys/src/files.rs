@@ -8,6 +8,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::check;
 
@@ -19,6 +20,33 @@ pub fn open_direct_for_writing(path: &Path) -> io::Result<File> {
         .write(true)
         .custom_flags(libc::O_DIRECT)
         .open(path)
+}
+
+/// A new file in a directory, which is made if it is not there. The file has no name: it goes when it is closed, however the
+/// process ends.
+pub fn unnamed(directory: &Path) -> io::Result<File> {
+    fs::create_dir_all(directory)?;
+    let unnamed = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_TMPFILE)
+        .open(directory);
+    unnamed.or_else(|_| named_no_more(directory))
+}
+
+/// The same for file systems that have no files without names, such as NFS.
+fn named_no_more(directory: &Path) -> io::Result<File> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = directory.join(format!(".scratch-{}-{number}", std::process::id()));
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
 }
 
 /// Reserves room for the first `bytes` of a file without changing its length. File systems that cannot
@@ -36,6 +64,21 @@ pub fn reserve(file: &File, bytes: u64) -> io::Result<()> {
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Gives the room of some bytes of a file back to its file system; they are zeros from then on. File systems that cannot say
+/// [`io::ErrorKind::Unsupported`].
+pub fn give_back(file: &File, from: u64, bytes: u64) -> io::Result<()> {
+    let offset = |at: u64| {
+        libc::off_t::try_from(at).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))
+    };
+    let (from, bytes) = (offset(from)?, offset(bytes)?);
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: a descriptor that lives for the call, and numbers.
+    check(i64::from(unsafe {
+        libc::fallocate(file.as_raw_fd(), mode, from, bytes)
+    }))?;
+    Ok(())
 }
 
 /// Bytes that this process may still write to the file system on which `path` lies.
@@ -96,6 +139,18 @@ mod tests {
         let path = program.with_file_name(format!("reelway-sys-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         path
+    }
+
+    #[test]
+    fn a_file_without_a_name_is_in_no_directory() {
+        let dir = directory("unnamed").join("below");
+        for make in [unnamed, named_no_more] {
+            let mut file = make(&dir).unwrap();
+            file.write_all(b"some").unwrap();
+            assert_eq!(file.metadata().unwrap().len(), 4);
+            assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+        }
+        fs::remove_dir_all(dir.parent().unwrap()).unwrap();
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
-use reelway_catalogue::{Growth, IndexFile, index_path};
+use reelway_catalogue::{Growth, IndexFile, index_path_with_scratch};
 use reelway_media::{IndexOptions, Indexer, index_growing};
 use serde_json::json;
 
@@ -32,7 +32,7 @@ pub fn measure(report: &mut Report, folder: &Path, hours: u32) -> anyhow::Result
 
     let before = peak_from_now()?;
     let start = reelway_clock::now();
-    let (identity, index) = index_path(&path, IndexOptions::default())?;
+    let (identity, index) = index_path_with_scratch(&path, IndexOptions::default(), folder)?;
     let took = reelway_clock::now().since(start);
     let taken = memory_of(std::process::id())?.1.saturating_sub(before);
     let samples: u32 = index.title.tracks.iter().map(|track| track.samples).sum();

@@ -5,13 +5,14 @@ use std::ops::Range;
 
 use super::entry;
 use super::text::{self, Text};
-use super::times::{self, Times};
+use super::times::{self, Heard, Times};
 use super::tracks::{Info, Shape, Stated};
 use super::view;
 use crate::index::Index;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::mp4::{Draft, Entry, Gathered, Movie, lay_out};
 use crate::samples::{Sample, SampleTable};
+use crate::scratch::Scratch;
 use crate::texts::{Cue, Texts};
 use crate::time::{SECOND, rescale};
 use crate::title::{Container, Kind};
@@ -29,18 +30,24 @@ const FOLLOWS: i64 = i64::MIN;
 /// The frames of a track, in the order of the file.
 #[derive(Debug, Default)]
 pub struct Frames {
-    /// Where they are; their times are not known yet.
+    /// Where they are, and when each is shown, in ticks of the file, or [`FOLLOWS`]: see [`shown`].
     table: SampleTable,
-    /// When each is shown, in ticks of the file; [`FOLLOWS`].
-    shown: Vec<i64>,
     /// Ticks of the last one, where its block says it.
     last: Option<i64>,
 }
 
+/// When a frame is shown: until all are known, that is in place of its duration and composition offset.
+fn shown(frame: Sample) -> i64 {
+    i64::from(frame.cts) << 32 | i64::from(frame.duration)
+}
+
 impl Frames {
-    /// Number of frames.
-    pub fn len(&self) -> usize {
-        self.shown.len()
+    /// None yet; they go into scratch space.
+    pub fn new(scratch: &Scratch) -> Frames {
+        Frames {
+            table: SampleTable::new(scratch),
+            last: None,
+        }
     }
 
     /// The first one's bytes.
@@ -48,30 +55,30 @@ impl Frames {
         self.table.iter().next().map(|sample| sample.bytes())
     }
 
-    /// Adds those of a block, the first of which is shown at `shown`; the block lasts `last` ticks.
-    pub fn add(&mut self, frames: &[Range<u64>], shown: i64, sync: bool, last: Option<i64>) {
+    /// Adds those of a block, the first of which is shown at `at`; the block lasts `last` ticks.
+    pub fn add(&mut self, frames: &[Range<u64>], at: i64, sync: bool, last: Option<i64>) {
         for (number, frame) in frames.iter().enumerate() {
+            let at = if number == 0 { at } else { FOLLOWS };
             self.table.push(Sample {
                 offset: frame.start,
                 size: (frame.end - frame.start) as u32,
-                duration: 0,
-                cts: 0,
+                duration: at as u32,
+                cts: (at >> 32) as i32,
                 sync,
             });
-            self.shown.push(if number == 0 { shown } else { FOLLOWS });
         }
         self.last = last.filter(|_| frames.len() == 1);
     }
 
     /// With these times, each longer by as many bytes as it is stored without.
     fn timed(&self, times: &Times, sound: bool, stripped: u32) -> SampleTable {
-        let mut table = SampleTable::with_capacity(self.len());
-        for (sample, (duration, cts)) in self.table.iter().zip(&times.steps) {
+        let mut table = SampleTable::new(self.table.scratch());
+        for (sample, (duration, cts)) in self.table.iter().zip(times.steps()) {
             table.push(Sample {
                 // Blocks are shorter than 2^31 bytes by more than is stripped.
                 size: sample.size + stripped,
-                duration: *duration,
-                cts: *cts,
+                duration,
+                cts,
                 sync: sample.sync || sound,
                 ..sample
             });
@@ -127,9 +134,19 @@ pub struct Film {
     /// How first frames begin, where somebody wants to know it.
     pub heads: BTreeMap<u64, Vec<u8>>,
     pub notes: Vec<String>,
+    /// Where what grows with the file goes.
+    pub scratch: Scratch,
 }
 
 impl Film {
+    /// Of which nothing is known yet.
+    pub fn new(scratch: &Scratch) -> Film {
+        Film {
+            scratch: scratch.clone(),
+            ..Film::default()
+        }
+    }
+
     /// Takes the tracks that begin at byte `at`, unless there are some: writers repeat them, and the first are those that
     /// frames were written for.
     pub fn take_tracks(&mut self, at: u64, tracks: Vec<Stated>) {
@@ -246,12 +263,12 @@ impl Film {
     ) -> Result<(u32, Times), Passed> {
         let ticks = Ticks::of(self.info.scale);
         let Some(Sound { rate, .. }) = entry.sound.clone().filter(|sound| sound.rate > 0) else {
-            let shown: Vec<i64> = self.shown_pictures(frames, ticks);
+            let shown = shown_pictures(frames, ticks);
             let last = frames.last.map(|last| ticks.count(last));
             let own = track.frame.map(|frame| (frame as i64).min(SECOND * 60));
             let last = last.or(own.map(|own| rescale(own, SECOND as u32, ticks.timescale)));
             let most = i64::from(MOST_REORDERED) * i64::from(ticks.timescale);
-            let times = times::pictures(&shown, last, most);
+            let times = times::pictures(shown, last, most, &self.scratch);
             return times.map(|times| (ticks.timescale, times)).ok_or_else(|| {
                 Passed::Wrong(Box::new(IndexError {
                     path: format!("Segment/Cluster (track {})", track.number),
@@ -271,33 +288,32 @@ impl Film {
         let own = track
             .frame
             .map(|own| rescale((own as i64).min(SECOND), SECOND as u32, rate) as u32);
-        let starts: Vec<Option<i64>> = frames
-            .shown
-            .iter()
-            .map(|shown| (*shown != FOLLOWS).then(|| ticks.count(*shown)))
-            .collect();
-        if let Codec::Pcm(config) = &entry.codec {
-            let sizes = frames.table.iter().map(|frame| frame.size + stripped);
-            let sizes: Vec<u32> = sizes.collect();
-            let length = |nth: usize| Some(sizes.get(nth)? / config.frame_bytes());
-            return Ok((rate, times::sound(&starts, ticks.timescale, rate, length)));
-        }
         let frame = frame.or(own).filter(|frame| *frame > 0);
-        let times = times::sound(&starts, ticks.timescale, rate, |_| frame);
+        let length = |sample: &Sample| match &entry.codec {
+            Codec::Pcm(config) => Some((sample.size + stripped) / config.frame_bytes()),
+            _ => frame,
+        };
+        let heard = frames.table.iter().map(|sample| Heard {
+            start: Some(shown(sample))
+                .filter(|at| *at != FOLLOWS)
+                .map(|at| ticks.count(at)),
+            length: length(&sample),
+        });
+        let times = times::sound(heard, ticks.timescale, rate, &self.scratch);
         Ok((rate, times))
     }
+}
 
-    /// When pictures are shown; those that share a block, with the first of it.
-    fn shown_pictures(&self, frames: &Frames, ticks: Ticks) -> Vec<i64> {
-        let mut latest = 0;
-        let shown = frames.shown.iter().map(|shown| {
-            if *shown != FOLLOWS {
-                latest = ticks.count(*shown);
-            }
-            latest
-        });
-        shown.collect()
-    }
+/// When pictures are shown; those that share a block, with the first of it.
+fn shown_pictures(frames: &Frames, ticks: Ticks) -> impl Iterator<Item = i64> + Clone + '_ {
+    let mut latest = 0;
+    frames.table.iter().map(move |frame| {
+        let shown = shown(frame);
+        if shown != FOLLOWS {
+            latest = ticks.count(shown);
+        }
+        latest
+    })
 }
 
 /// What a track is that is no picture, no sound and no text that is shown.

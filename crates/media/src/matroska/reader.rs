@@ -6,7 +6,7 @@ use super::block::{Block, BlockError};
 use super::chapters;
 use super::ebml::{Element, Head, HeadError, LONGEST_HEAD};
 use super::entry::{FRAME_HEAD, Wants, wants};
-use super::film::Film;
+use super::film::{Film, Frames};
 use super::ids::{
     ADDITIONS, BLOCK, BLOCK_DURATION, BLOCK_GROUP, CHAPTERS, CLUSTER, EBML, INFO, REFERENCE,
     SEGMENT, SIMPLE_BLOCK, TIMESTAMP, TRACKS, is_in_segment,
@@ -16,6 +16,7 @@ use super::text::{self, Text};
 use super::tracks::{self, Info, MAX_TRACKS};
 use crate::index::{FIRST, IndexOptions, Step, check_whole};
 use crate::index_error::{IndexError, IndexErrorKind};
+use crate::scratch::Scratch;
 use crate::texts::MOST_CUE;
 use crate::time::{MAX_SECONDS, SECOND};
 
@@ -74,8 +75,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// For a file of `file_len` bytes.
-    pub fn new(file_len: u64, options: IndexOptions) -> Self {
+    /// For a file of `file_len` bytes, whose frames go into scratch space.
+    pub fn new(file_len: u64, options: IndexOptions, scratch: &Scratch) -> Self {
         Reader {
             len: file_len,
             options,
@@ -86,7 +87,7 @@ impl Reader {
             cluster: None,
             group: None,
             samples: options.max_samples,
-            film: Film::default(),
+            film: Film::new(scratch),
         }
     }
 
@@ -424,7 +425,9 @@ impl Reader {
             .map(|frame| from + frame.start..from + frame.end)
             .collect();
         self.samples = self.samples.saturating_sub(frames.len() as u32);
-        let of = all.entry(block.track).or_default();
+        let scratch = &self.film.scratch;
+        let of = all.entry(block.track);
+        let of = of.or_insert_with(|| Frames::new(scratch));
         of.add(&frames, shown, sync, duration);
     }
 

@@ -1,16 +1,44 @@
 //! When frames are decoded and for how long: Matroska says only when they are shown, and rounds that, mostly to milliseconds.
 
+use std::collections::VecDeque;
+
+use crate::scratch::Scratch;
+use crate::spool::Spool;
 use crate::time::rescale;
+use crate::words::Words;
 
 /// Times of a track in its ticks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Times {
     /// When the first frame is decoded.
     pub first: i64,
     /// When the last one ends.
     pub end: i64,
+    /// For each frame, four bytes each: how long until the next one is decoded, and how long until it is shown itself.
+    steps: Spool<8>,
+}
+
+impl Times {
+    fn new(first: i64, end: i64, scratch: &Scratch) -> Times {
+        let steps = Spool::new(scratch);
+        Times { first, end, steps }
+    }
+
+    fn add(&mut self, step: u32, waits: i32) {
+        let [a, b, c, d] = step.to_le_bytes();
+        let [e, f, g, h] = waits.to_le_bytes();
+        self.steps.push([a, b, c, d, e, f, g, h]);
+    }
+
     /// For each frame, in order of decoding: how long until the next one is, and how long until it is shown itself.
-    pub steps: Vec<(u32, i32)>,
+    pub fn steps(&self) -> impl Iterator<Item = (u32, i32)> + '_ {
+        self.steps.records().map(|[a, b, c, d, e, f, g, h]| {
+            (
+                u32::from_le_bytes([a, b, c, d]),
+                i32::from_le_bytes([e, f, g, h]),
+            )
+        })
+    }
 }
 
 /// Nothing lasts longer: ticks of a frame fit its record.
@@ -18,77 +46,106 @@ const MAX_STEP: i64 = i32::MAX as i64;
 
 /// Times of pictures that are shown at `shown`, in order of decoding; the last one for `last` ticks, if that is known. `None`: the
 /// times go back further than any order of decoding explains (`most` ticks).
-pub fn pictures(shown: &[i64], last: Option<i64>, most: i64) -> Option<Times> {
-    let mut sorted = shown.to_vec();
-    sorted.sort_unstable();
+pub fn pictures(
+    shown: impl Iterator<Item = i64> + Clone,
+    last: Option<i64>,
+    most: i64,
+    scratch: &Scratch,
+) -> Option<Times> {
+    let sorted = Words::sorted(shown.clone(), scratch);
     // The i-th picture is decoded when the i-th of all is shown, less what makes none late: the time that the pictures wait
     // which are shown out of order.
-    let behind = shown.iter().zip(&sorted).map(|(own, nth)| nth - own);
+    let behind = shown.clone().zip(sorted.iter()).map(|(own, nth)| nth - own);
     let delay = behind.max().unwrap_or(0).max(0);
     if delay > most {
         return None;
     }
-    let usual = usual_step(&sorted);
-    let last = last.unwrap_or(usual).clamp(0, MAX_STEP);
-    let next = sorted.iter().skip(1).copied();
+    let last = last.unwrap_or_else(|| usual_step(&sorted, scratch));
+    let last = last.clamp(0, MAX_STEP);
+    let first = sorted.get(0).map_or(0, |first| first - delay);
+    let end = sorted.last().map_or(0, |at| at - delay + last);
+    let mut times = Times::new(first, end, scratch);
+    let next = sorted.iter().skip(1);
     let next = next.chain(sorted.last().map(|at| at + last));
-    let steps = shown
-        .iter()
-        .zip(sorted.iter().zip(next))
-        .map(|(own, (nth, next))| {
-            let step = (next - nth).clamp(0, MAX_STEP) as u32;
-            let waits = (own - (nth - delay)).min(MAX_STEP) as i32;
-            (step, waits)
-        })
-        .collect();
-    let first = sorted.first().map_or(0, |first| first - delay);
-    Some(Times {
-        first,
-        end: sorted.last().map_or(0, |at| at - delay + last),
-        steps,
-    })
+    for ((own, nth), next) in shown.zip(sorted.iter()).zip(next) {
+        let step = (next - nth).clamp(0, MAX_STEP) as u32;
+        let waits = (own - (nth - delay)).min(MAX_STEP) as i32;
+        times.add(step, waits);
+    }
+    Some(times)
 }
 
 /// The median of what lies between two neighbours.
-fn usual_step(sorted: &[i64]) -> i64 {
-    let mut steps: Vec<i64> = sorted.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    steps.retain(|step| *step > 0);
-    let middle = steps.len() / 2;
-    match steps.is_empty() {
-        true => 0,
-        false => *steps.select_nth_unstable(middle).1,
+fn usual_step(sorted: &Words, scratch: &Scratch) -> i64 {
+    let pairs = sorted.iter().zip(sorted.iter().skip(1));
+    let steps = pairs.map(|(one, next)| next - one).filter(|step| *step > 0);
+    let steps = Words::sorted(steps, scratch);
+    steps.get(steps.len() / 2).unwrap_or(0)
+}
+
+/// A frame of sound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// When it begins, in ticks of the file; `None`: it follows another one in its block.
+    pub start: Option<i64>,
+    /// Its samples, where that is known.
+    pub length: Option<u32>,
+}
+
+/// Frames of sound, those that come next in view.
+struct Ahead<I> {
+    frames: I,
+    seen: VecDeque<Heard>,
+}
+
+impl<I: Iterator<Item = Heard>> Ahead<I> {
+    fn next(&mut self) -> Option<Heard> {
+        self.seen.pop_front().or_else(|| self.frames.next())
+    }
+
+    /// The next start that is stated, and how many frames lie ahead of it. A block has few.
+    fn next_start(&mut self) -> Option<(usize, i64)> {
+        let mut seen = self.seen.iter().enumerate();
+        let found = seen.find_map(|(nth, frame)| Some((nth, frame.start?)));
+        if found.is_some() {
+            return found;
+        }
+        loop {
+            let frame = self.frames.next()?;
+            self.seen.push_back(frame);
+            if let Some(start) = frame.start {
+                return Some((self.seen.len() - 1, start));
+            }
+        }
     }
 }
 
-/// Times of sound frames at `rate` samples a second, the n-th of `frame(n)` samples where that is known; `starts` are their
-/// times in ticks of `timescale`, `None` for those that follow another one in its block. What is stated is rounded, so a frame begins
-/// where the one before it ended, unless its block states another time by more than rounding explains.
+/// Times of sound frames at `rate` samples a second; their starts are in ticks of `timescale`. What is stated is rounded, so a frame
+/// begins where the one before it ended, unless its block states another time by more than rounding explains.
 pub fn sound(
-    starts: &[Option<i64>],
+    frames: impl Iterator<Item = Heard>,
     timescale: u32,
     rate: u32,
-    frame: impl Fn(usize) -> Option<u32>,
+    scratch: &Scratch,
 ) -> Times {
     // Rounding to a tick, by writers that add up rounded times to two.
     let most_off = rescale(2, timescale, rate).max(1);
-    let mut at: Vec<i64> = Vec::with_capacity(starts.len());
-    for (number, start) in starts.iter().enumerate() {
+    let mut at = Words::new(scratch);
+    let mut before = None;
+    let seen = VecDeque::new();
+    let mut frames = Ahead { frames, seen };
+    while let Some(Heard { start, length }) = frames.next() {
         let stated = start.map(|start| rescale(start, timescale, rate));
-        let before = number.checked_sub(1).and_then(&frame);
-        let follows = match (at.last(), before) {
+        let last = at.last();
+        let follows = match (last, before) {
             (Some(last), Some(frame)) => Some(last + i64::from(frame)),
             // Frames of different lengths in one block: until the next block, evenly.
-            (Some(last), None) if stated.is_none() => {
-                let apart = starts[number..].iter().position(Option::is_some);
-                let next = apart.and_then(|apart| Some((apart, starts[number + apart]?)));
-                next.map(|(apart, next)| {
-                    let next = rescale(next, timescale, rate);
-                    last + (next - last).max(0) / (apart as i64 + 1)
-                })
-            }
+            (Some(last), None) if stated.is_none() => frames.next_start().map(|(between, next)| {
+                let next = rescale(next, timescale, rate);
+                last + (next - last).max(0) / (between as i64 + 2)
+            }),
             _ => None,
         };
-        let last = at.last().copied();
         let begin = match (stated, follows) {
             (Some(stated), Some(follows)) if (stated - follows).abs() <= most_off => follows,
             (Some(stated), _) => stated,
@@ -96,21 +153,16 @@ pub fn sound(
         };
         // Sound does not go back.
         at.push(last.map_or(begin, |last| begin.max(last)));
+        before = length;
     }
-    let last = at.len().checked_sub(1).and_then(&frame);
-    let usual = last.map_or_else(|| usual_step(&at), i64::from);
+    let usual = before.map_or_else(|| usual_step(&at, scratch), i64::from);
     let end = at.last().map_or(0, |last| last + usual);
-    let next = at.iter().skip(1).copied().chain([end]);
-    let steps = at
-        .iter()
-        .zip(next)
-        .map(|(at, next)| ((next - at).min(MAX_STEP) as u32, 0))
-        .collect();
-    Times {
-        first: at.first().copied().unwrap_or(0),
-        end,
-        steps,
+    let mut times = Times::new(at.get(0).unwrap_or(0), end, scratch);
+    let next = at.iter().skip(1).chain([end]);
+    for (at, next) in at.iter().zip(next) {
+        times.add((next - at).min(MAX_STEP) as u32, 0);
     }
+    times
 }
 
 #[cfg(test)]
@@ -118,21 +170,39 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn pictures(shown: &[i64], last: Option<i64>, most: i64) -> Option<Times> {
+        super::pictures(shown.iter().copied(), last, most, &Scratch::default())
+    }
+
+    fn sound(
+        starts: &[Option<i64>],
+        timescale: u32,
+        rate: u32,
+        length: impl Fn(usize) -> Option<u32>,
+    ) -> Times {
+        let frames = starts.iter().enumerate().map(|(nth, start)| Heard {
+            start: *start,
+            length: length(nth),
+        });
+        super::sound(frames, timescale, rate, &Scratch::default())
+    }
+
     #[test]
     fn pictures_out_of_order_are_decoded_in_time() {
         // I P B B P B B, 40 ms each.
         let times = pictures(&[0, 120, 40, 80, 240, 160, 200], None, 1000).unwrap();
         assert_eq!((times.first, times.end), (-40, 240));
-        let waits: Vec<i32> = times.steps.iter().map(|(_, waits)| *waits).collect();
+        let waits: Vec<i32> = times.steps().map(|(_, waits)| waits).collect();
         assert_eq!(waits, [40, 120, 0, 0, 120, 0, 0]);
-        assert!(times.steps.iter().all(|(step, _)| *step == 40));
+        assert!(times.steps().all(|(step, _)| step == 40));
     }
 
     #[test]
     fn times_that_go_far_back_are_none_of_a_film() {
-        assert_eq!(pictures(&[0, 40, 80, 5000, 120], None, 1000), None);
+        assert!(pictures(&[0, 40, 80, 5000, 120], None, 1000).is_none());
         assert!(pictures(&[0, 40, 5000, 5040], None, 1000).is_some());
-        assert_eq!(pictures(&[], None, 1000), Some(Times::default()));
+        let none = pictures(&[], None, 1000).unwrap();
+        assert_eq!((none.first, none.end, none.steps().count()), (0, 0, 0));
     }
 
     #[test]
@@ -148,7 +218,7 @@ mod tests {
             .map(|n| Some((n * 1_024_000 + 22_050) / 44_100))
             .collect();
         let times = sound(&starts, 1000, 44_100, |_| Some(1024));
-        assert!(times.steps.iter().all(|step| *step == (1024, 0)));
+        assert!(times.steps().all(|step| step == (1024, 0)));
         assert_eq!(times.end, 1_024_000);
     }
 
@@ -156,10 +226,10 @@ mod tests {
     fn a_gap_in_the_sound_stays_and_sound_in_one_block_follows_itself() {
         let starts = [Some(0), None, None, Some(500), None];
         let times = sound(&starts, 1000, 48_000, |_| Some(1024));
-        let steps: Vec<u32> = times.steps.iter().map(|(step, _)| *step).collect();
+        let steps: Vec<u32> = times.steps().map(|(step, _)| step).collect();
         assert_eq!(steps, [1024, 1024, 24_000 - 2048, 1024, 1024]);
         let times = sound(&[Some(0), None, None, Some(60)], 1000, 48_000, |_| None);
-        let steps: Vec<u32> = times.steps.iter().map(|(step, _)| *step).collect();
+        let steps: Vec<u32> = times.steps().map(|(step, _)| step).collect();
         assert_eq!(steps, [960, 960, 960, 960]);
     }
 
@@ -169,7 +239,7 @@ mod tests {
         let lengths = [1013, 1024, 441, 7];
         let starts = [Some(0), Some(23), Some(46), Some(56)];
         let times = sound(&starts, 1000, 44_100, |nth| lengths.get(nth).copied());
-        let steps: Vec<u32> = times.steps.iter().map(|(step, _)| *step).collect();
+        let steps: Vec<u32> = times.steps().map(|(step, _)| step).collect();
         assert_eq!((steps, times.end), (lengths.to_vec(), 2485));
     }
 
@@ -181,10 +251,10 @@ mod tests {
             shown.chunks_mut(4).for_each(<[i64]>::reverse);
             let times = pictures(&shown, None, i64::MAX).unwrap();
             let mut at = times.first;
-            for ((step, waits), shown) in times.steps.iter().zip(&shown) {
-                prop_assert!(*waits >= 0);
-                prop_assert_eq!(at + i64::from(*waits), *shown);
-                at += i64::from(*step);
+            for ((step, waits), shown) in times.steps().zip(&shown) {
+                prop_assert!(waits >= 0);
+                prop_assert_eq!(at + i64::from(waits), *shown);
+                at += i64::from(step);
             }
             prop_assert!(shown.is_empty() || at == times.end);
         }
@@ -197,9 +267,9 @@ mod tests {
             let starts: Vec<Option<i64>> = steps.iter().map(|step| { at += step; Some(at) }).collect();
             let times = sound(&starts, 1000, 48_000, |_| frame);
             let mut at = times.first;
-            for ((step, _), start) in times.steps.iter().zip(&starts) {
+            for ((step, _), start) in times.steps().zip(&starts) {
                 prop_assert!((at - start.unwrap() * 48).abs() <= 96);
-                at += i64::from(*step);
+                at += i64::from(step);
             }
         }
     }

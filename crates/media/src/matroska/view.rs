@@ -11,7 +11,7 @@ use crate::groups::group;
 use crate::index::Index;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::places::{Filled, Place, Places, STEP, View, WITH_HEADS};
-use crate::samples::{Samples, SamplesError};
+use crate::samples::{Sample, SampleTable, Samples, SamplesError};
 use crate::title::{Title, Track};
 
 /// Samples that are looked up at once.
@@ -43,17 +43,25 @@ pub fn put_heads(index: &mut Index, len: u64) -> Result<(), IndexError> {
         });
     }
     let mut places: Vec<Vec<Place>> = vec![Vec::new(); tables.len()];
-    // The next sample of each track, and where in the file it begins.
+    let mut samples: Vec<_> = tables.iter().map(|table| table.iter().peekable()).collect();
+    let mut made: Vec<SampleTable> = tables
+        .iter()
+        .map(|table| SampleTable::new(table.scratch()))
+        .collect();
+    // Where in the file the next sample of each track begins.
     let mut next = BinaryHeap::new();
-    for (track, table) in tables.iter().enumerate() {
-        next.extend(table.get(0).map(|first| Reverse((first.offset, track, 0))));
+    for (track, samples) in samples.iter_mut().enumerate() {
+        next.extend(samples.peek().map(|first| Reverse((first.offset, track))));
     }
     let mut put = 0;
-    while let Some(Reverse((file, track, number))) = next.pop() {
-        let (table, places) = (&mut tables[track], &mut places[track]);
-        let size = table.get(number).map_or(0, |sample| sample.size);
-        table.set_offset(number, file + put);
-        let end = file + put + u64::from(size);
+    while let Some(Reverse((file, track))) = next.pop() {
+        let (table, places) = (&mut made[track], &mut places[track]);
+        let Some(sample) = samples[track].next() else {
+            continue;
+        };
+        let (offset, number) = (file + put, table.len());
+        table.push(Sample { offset, ..sample });
+        let end = offset + u64::from(sample.size);
         while places.len() as u64 * STEP < end {
             places.push(Place {
                 file,
@@ -62,9 +70,11 @@ pub fn put_heads(index: &mut Index, len: u64) -> Result<(), IndexError> {
             });
         }
         put += heads[track];
-        let follows = table.get(number + 1);
-        next.extend(follows.map(|sample| Reverse((sample.offset, track, number + 1))));
+        let follows = samples[track].peek();
+        next.extend(follows.map(|sample| Reverse((sample.offset, track))));
     }
+    drop(samples);
+    *tables = made;
     let count = bytes.div_ceil(STEP) as usize;
     for ((track, table), mut places) in title.tracks.iter_mut().zip(tables).zip(places) {
         let none = Place {
@@ -76,7 +86,13 @@ pub fn put_heads(index: &mut Index, len: u64) -> Result<(), IndexError> {
         track.places = places.into_iter().collect::<Places>();
         // The frames lie further apart.
         let dts = track.groups.first().map_or(0, |first| first.dts);
-        track.groups = group(table.iter(), track.kind, dts, track.timescale);
+        track.groups = group(
+            table.iter(),
+            track.kind,
+            dts,
+            track.timescale,
+            table.scratch(),
+        );
     }
     title.view = Some(View {
         bytes,

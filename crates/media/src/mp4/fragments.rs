@@ -1,7 +1,7 @@
 //! Movie fragments: `moof` (ISO/IEC 14496-12 8.8).
 
 use super::boxes::Boxed;
-use super::tables::Limits;
+use super::limits::Limits;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::{Sample, SampleTable};
 
@@ -239,7 +239,6 @@ impl Run<'_, '_> {
                 .other_description
                 .get_or_insert(self.defaults.description);
         }
-        gathered.samples.reserve(count as usize);
         for number in 0..count {
             let entry = table
                 .get(number as usize * entry..)

@@ -2,7 +2,7 @@
 //!
 //! [`reader`] walks the boxes of the file and asks for `moov` and `moof`; [`moov`] reads the tracks,
 //! with [`entry`] (and [`config`], [`audio_config`], [`pcm_entry`]) for what they are coded in, [`edits`] for what
-//! of them is shown, [`meta`] for names, [`chapters`], [`subtitles`] (and [`timed_text`]); [`tables`] and [`fragments`] give the samples, of which [`units`] joins those of uncompressed sound; [`timeline`]
+//! of them is shown, [`meta`] for names, [`chapters`], [`subtitles`] (and [`timed_text`]); [`tables`] and [`fragments`] give the samples (bounded by [`limits`]), of which [`units`] joins those of uncompressed sound; [`timeline`]
 //! lays all of it on one timeline.
 //!
 //! The boxes are read by our own small reader ([`boxes`]) and not by a crate: sample entries are
@@ -19,6 +19,7 @@ mod config;
 mod edits;
 mod entry;
 mod fragments;
+mod limits;
 mod meta;
 mod moov;
 mod pcm_entry;

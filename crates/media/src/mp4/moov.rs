@@ -5,9 +5,10 @@ use super::chapters::Chapters;
 use super::edits::{self, Edit};
 use super::entry::{Entry, Known};
 use super::fragments::{Defaults, FragmentTrack, Gathered, Tracks};
+use super::limits::Limits;
 use super::meta;
 use super::subtitles::{self, Holds, Pending, Subtitles};
-use super::tables::{self, Limits};
+use super::tables;
 use super::units::{self, Unit};
 use crate::chapters::MAX_CHAPTERS;
 use crate::index_error::{IndexError, IndexErrorKind};
@@ -227,7 +228,7 @@ impl Movie {
         let minf = mdia.need(b"minf")?;
         let mut limits = Limits {
             samples: MAX_CHAPTERS as u32,
-            ..*limits
+            ..limits.clone()
         };
         let tables = tables::read(&minf.need(b"stbl")?, &mut limits)?;
         let delay = i64::try_from(edit.delay).unwrap_or(i64::MAX);

@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use super::boxes::{Boxed, Header, fourcc};
 use super::fragments;
+use super::limits::Limits;
 use super::moov::Movie;
-use super::tables::Limits;
 use super::timeline::lay_out;
 use crate::Container;
 use crate::index::{FIRST, IndexOptions, Step, check_whole};
 use crate::index_error::{IndexError, IndexErrorKind};
+use crate::scratch::Scratch;
 
 /// Walks the boxes of a file: it says which bytes it needs, and is fed them.
 #[derive(Debug)]
@@ -50,8 +51,8 @@ const LARGE_WINDOW: u64 = 64 << 10;
 const MAX_BOXES: u32 = 1 << 22;
 
 impl Reader {
-    /// For a file of `file_len` bytes.
-    pub fn new(file_len: u64, options: IndexOptions) -> Self {
+    /// For a file of `file_len` bytes, whose tables go into scratch space.
+    pub fn new(file_len: u64, options: IndexOptions, scratch: &Scratch) -> Self {
         Reader {
             len: file_len,
             options,
@@ -59,6 +60,7 @@ impl Reader {
                 file_len,
                 samples: options.max_samples,
                 unsized_bytes: file_len,
+                scratch: scratch.clone(),
             },
             at: 0,
             whole: None,

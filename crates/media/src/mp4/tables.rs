@@ -6,67 +6,10 @@
 //! with a note; what would make us read wrong bytes is an error.
 
 use super::boxes::{Boxed, fourcc};
+use super::limits::Limits;
 use crate::index_error::{IndexError, IndexErrorKind};
+use crate::scratch::Scratch;
 use crate::{Sample, SampleTable};
-
-/// What bounds the samples of a film.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Bytes of the file.
-    pub file_len: u64,
-    /// How many samples may still come.
-    pub samples: u32,
-    /// Media bytes that samples without a size of their own may still claim; keeps a few bytes of
-    /// `trun` from claiming billions of samples.
-    pub unsized_bytes: u64,
-}
-
-impl Limits {
-    /// Books `count` samples, before anything is allocated for them.
-    pub fn book(&mut self, of: &Boxed, count: u32) -> Result<(), IndexError> {
-        self.samples = self.samples.checked_sub(count).ok_or_else(|| {
-            of.error(
-                IndexErrorKind::TooLarge,
-                format!(
-                    "brings {count} samples, {} more than are allowed",
-                    count - self.samples
-                ),
-            )
-        })?;
-        Ok(())
-    }
-
-    /// Checks that a sample lies in the file and fits its record.
-    #[inline]
-    pub fn check(&self, of: &Boxed, number: u32, offset: u64, size: u32) -> Result<(), IndexError> {
-        if offset
-            .checked_add(size.into())
-            .is_none_or(|end| end > self.file_len)
-            || size >> 31 != 0
-            || offset >> 48 != 0
-        {
-            return Err(self.misplaced(of, number, offset, size));
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn misplaced(&self, of: &Boxed, number: u32, offset: u64, size: u32) -> IndexError {
-        let problem = format!(
-            "sample {} takes {size} bytes from byte {offset} on; the file ends at byte {}",
-            u64::from(number) + 1,
-            self.file_len
-        );
-        of.error(
-            if size >> 31 == 0 {
-                IndexErrorKind::Incomplete
-            } else {
-                IndexErrorKind::Damaged
-            },
-            problem,
-        )
-    }
-}
 
 /// A track's samples as its tables have them.
 #[derive(Debug, Default)]
@@ -82,6 +25,14 @@ pub struct Tables {
 }
 
 impl Tables {
+    /// Without samples yet.
+    pub(super) fn new(scratch: &Scratch) -> Tables {
+        Tables {
+            samples: SampleTable::new(scratch),
+            ..Tables::default()
+        }
+    }
+
     /// The next samples have this description.
     pub(super) fn describe(&mut self, description: u32) {
         match self.description {
@@ -111,7 +62,7 @@ impl Tables {
 
 /// Reads the tables in `stbl`.
 pub fn read(stbl: &Boxed, limits: &mut Limits) -> Result<Tables, IndexError> {
-    let mut tables = Tables::default();
+    let mut tables = Tables::new(&limits.scratch);
     let Some(mut sizes) = Sizes::parse(stbl, limits)? else {
         return Ok(tables); // a fragmented film's `moov` may leave it out
     };
@@ -133,7 +84,6 @@ pub fn read(stbl: &Boxed, limits: &mut Limits) -> Result<Tables, IndexError> {
     let chunks = Chunks::parse(&chunks_box)?;
 
     limits.book(&sizes.of, count)?;
-    tables.samples = SampleTable::with_capacity(count as usize);
     let (mut number, mut duration) = (0, 0);
     for chunk in 0..chunks.len() {
         let (samples, description) = runs.of_chunk(chunk)?;

@@ -3,7 +3,8 @@
 
 use super::boxes::Boxed;
 use super::entry::Entry;
-use super::tables::{self, Chunking, Chunks, Limits, Runs, Sizes, Tables};
+use super::limits::Limits;
+use super::tables::{self, Chunking, Chunks, Runs, Sizes, Tables};
 use crate::index_error::IndexError;
 use crate::{Codec, Sample, SampleTable, Sound};
 
@@ -55,7 +56,7 @@ pub fn read(stbl: &Boxed, limits: &mut Limits, unit: Unit) -> Result<Tables, Ind
     };
     // A sample is one frame, most often.
     let at_once = (unit.most / (size / unit.frame).max(1)).max(1);
-    let mut tables = Tables::default();
+    let mut tables = Tables::new(&limits.scratch);
     let mut number = 0;
     for chunk in 0..chunks.len() {
         let (samples, description) = runs.of_chunk(chunk)?;
@@ -66,7 +67,6 @@ pub fn read(stbl: &Boxed, limits: &mut Limits, unit: Unit) -> Result<Tables, Ind
         tables.describe(description);
         let units = samples.div_ceil(at_once);
         limits.book(&sizes.of, units)?;
-        tables.samples.reserve(units as usize);
         // All units of a chunk are about as long.
         let bound = |nth: u32| (u64::from(samples) * u64::from(nth) / u64::from(units)) as u32;
         let mut offset = chunks.offset(chunk);
@@ -101,7 +101,7 @@ fn duration(ticks: u64) -> u32 {
 /// The same samples, of which those that follow each other in the file are one while that is no longer than a unit.
 pub fn joined(samples: &SampleTable, unit: Unit) -> SampleTable {
     let most = u64::from(unit.most) * u64::from(unit.frame);
-    let mut table = SampleTable::default();
+    let mut table = SampleTable::new(samples.scratch());
     let mut open: Option<Sample> = None;
     for sample in samples.iter() {
         if let Some(open) = &mut open

@@ -1,5 +1,8 @@
 //! Streams of pictures that are files by themselves: what they are, and when their pictures are shown, which only they tell.
 
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
 use super::clock::RATE;
 use super::coded::is_sequence;
 use super::nal::{Family, Units};
@@ -7,6 +10,8 @@ use super::parameters::Parameters;
 use super::pictures::Counted;
 use super::psi::Coding;
 use super::sequence::Shape;
+use crate::scratch::Scratch;
+use crate::spool::Spool;
 
 /// No picture is shown so many places away from where it is decoded (ITU-T H.264 A.3.1: at most 16 are kept).
 const FURTHEST: i32 = 64;
@@ -84,12 +89,12 @@ pub struct Bare {
 }
 
 impl Bare {
-    /// Of a stream that has so many pictures a second if it does not state it.
-    pub fn new(usual: (u32, u32)) -> Bare {
+    /// Of a stream that has so many pictures a second if it does not state it. Their order goes into scratch space.
+    pub fn new(usual: (u32, u32), scratch: &Scratch) -> Bare {
         Bare {
             usual,
             period: None,
-            order: Order::default(),
+            order: Order::new(scratch),
         }
     }
 
@@ -113,33 +118,75 @@ impl Bare {
         at
     }
 
-    /// For each picture, how long it waits from being decoded to being shown, in ticks; `None`: their order cannot be.
-    pub fn waits(&mut self) -> Option<impl Iterator<Item = i32>> {
+    /// How long pictures wait from being decoded to being shown; `None`: their order cannot be. Nothing follows.
+    pub fn waits(&mut self) -> Option<Waits<'_>> {
+        self.order.end();
         let ticks = self.period.map_or(0, |period| period.ticks as i32);
-        let places = std::mem::take(&mut self.order).waits()?;
-        Some(places.into_iter().map(move |places| places * ticks))
+        (!self.order.is_wrong).then_some(Waits {
+            order: &self.order,
+            ticks,
+        })
+    }
+}
+
+/// How long pictures wait.
+pub struct Waits<'a> {
+    order: &'a Order,
+    ticks: i32,
+}
+
+impl Waits<'_> {
+    /// For each picture, in ticks.
+    pub fn iter(&self) -> impl Iterator<Item = i32> + '_ {
+        self.order.waits().map(|places| places * self.ticks)
     }
 }
 
 /// The order in which pictures are shown, by their counts (ITU-T H.264 8.2.1, H.265 8.3.1).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Order {
-    /// For each picture of sequences that have ended: places from where it is decoded to where it is shown.
-    moves: Vec<i32>,
-    /// Counts of those of the sequence that has not ended.
-    counts: Vec<i64>,
+    /// Pictures that were taken.
+    len: u32,
+    /// For the first pictures: places from where each is decoded to where it is shown, at most [`FURTHEST`] either way.
+    moves: Spool<1>,
+    /// The least of them.
+    least: i32,
+    /// Those of the pictures that follow, as far as they are known.
+    open: VecDeque<Option<i8>>,
+    /// Pictures of the sequence that has not ended whose place is not known: their counts and numbers, the least first.
+    waiting: BinaryHeap<Reverse<(i64, u32)>>,
+    /// The last picture whose place is known, and the number of its sequence's first picture.
+    shown: Option<(i64, u32)>,
+    begin: u32,
+    /// A picture is further from its place than is possible.
+    is_wrong: bool,
     /// The count of the last picture that others refer to: what is stated of it, and the rest.
     low: u32,
     high: i64,
 }
 
 impl Order {
+    fn new(scratch: &Scratch) -> Order {
+        Order {
+            len: 0,
+            moves: Spool::new(scratch),
+            least: 0,
+            open: VecDeque::new(),
+            waiting: BinaryHeap::new(),
+            shown: None,
+            begin: 0,
+            is_wrong: false,
+            low: 0,
+            high: 0,
+        }
+    }
+
     fn len(&self) -> u32 {
-        (self.moves.len() + self.counts.len()) as u32
+        self.len
     }
 
     fn take(&mut self, picture: Counted) {
-        if picture.begins || self.len() == 0 {
+        if picture.begins || self.len == 0 {
             self.end();
             (self.low, self.high) = (picture.low, 0);
         }
@@ -152,36 +199,67 @@ impl Order {
             _ => self.high,
         };
         // Without bits it is shown in the order of decoding.
-        self.counts.push(match picture.bits {
-            0 => self.counts.len() as i64,
+        let count = match picture.bits {
+            0 => i64::from(self.len - self.begin),
             _ => high + i64::from(picture.low),
-        });
+        };
         if picture.referred {
             (self.low, self.high) = (picture.low, high);
+        }
+        let number = self.len;
+        self.len += 1;
+        if self.is_wrong {
+            return;
+        }
+        self.waiting.push(Reverse((count, number)));
+        self.open.push_back(None);
+        // None that follows is shown before the first of so many.
+        if self.waiting.len() > FURTHEST as usize {
+            self.show();
+        }
+    }
+
+    /// Gives the next place to the first of those that wait.
+    fn show(&mut self) {
+        let Some(Reverse((count, number))) = self.waiting.pop() else {
+            return;
+        };
+        let place = match self.shown {
+            Some((_, place)) => place + 1,
+            None => self.begin,
+        };
+        let is_late = self.shown.is_some_and(|(before, _)| count < before);
+        self.shown = Some((count, place));
+        let moved = place as i32 - number as i32;
+        let known = self.len - self.open.len() as u32;
+        let open = self.open.get_mut((number - known) as usize);
+        match open {
+            Some(open) if !is_late && moved.abs() <= FURTHEST => *open = Some(moved as i8),
+            _ => {
+                self.is_wrong = true;
+                self.open.clear();
+                self.waiting.clear();
+                return;
+            }
+        }
+        self.least = self.least.min(moved);
+        while let Some(Some(moved)) = self.open.pop_front_if(|open| open.is_some()) {
+            self.moves.push([moved as u8]);
         }
     }
 
     /// Ends a sequence.
     fn end(&mut self) {
-        let counts = std::mem::take(&mut self.counts);
-        let mut shown: Vec<usize> = (0..counts.len()).collect();
-        shown.sort_by_key(|nth| counts[*nth]);
-        let begin = self.moves.len();
-        self.moves.resize(begin + counts.len(), 0);
-        for (place, nth) in shown.into_iter().enumerate() {
-            self.moves[begin + nth] = place as i32 - nth as i32;
+        while !self.waiting.is_empty() {
+            self.show();
         }
+        (self.shown, self.begin) = (None, self.len);
     }
 
-    /// For each picture, places from where it is decoded to where it is shown when none is late; `None`: they are too many.
-    fn waits(mut self) -> Option<Vec<i32>> {
-        self.end();
-        let first = self.moves.iter().copied().min().unwrap_or(0);
-        if self.moves.iter().any(|moved| moved.abs() > FURTHEST) {
-            return None;
-        }
-        self.moves.iter_mut().for_each(|moved| *moved -= first);
-        Some(self.moves)
+    /// For each picture, places from where it is decoded to where it is shown when none is late.
+    fn waits(&self) -> impl Iterator<Item = i32> + '_ {
+        let moves = self.moves.records();
+        moves.map(|[moved]| i32::from(moved as i8) - self.least)
     }
 }
 
@@ -199,9 +277,14 @@ mod tests {
         }
     }
 
+    fn waits(order: &mut Order) -> Option<Vec<i32>> {
+        order.end();
+        (!order.is_wrong).then(|| order.waits().collect())
+    }
+
     #[test]
     fn pictures_are_shown_as_they_count() {
-        let mut order = Order::default();
+        let mut order = Order::new(&Scratch::default());
         // I P B B P B B of two sequences; counts go on beyond their four bits.
         for _ in 0..2 {
             for (nth, count) in [0, 6, 2, 4, 12, 8, 10, 18, 14, 16].into_iter().enumerate() {
@@ -210,12 +293,12 @@ mod tests {
             }
         }
         let once = [1, 3, 0, 0, 3, 0, 0, 3, 0, 0];
-        assert_eq!(order.waits(), Some([once, once].concat()));
+        assert_eq!(waits(&mut order), Some([once, once].concat()));
     }
 
     #[test]
     fn pictures_ahead_of_the_first_in_the_order_of_showing_are_shown_before_it() {
-        let mut order = Order::default();
+        let mut order = Order::new(&Scratch::default());
         for (count, referred) in [
             (0i64, true),
             (-4, false),
@@ -225,7 +308,7 @@ mod tests {
         ] {
             order.take(picture(count, false, referred));
         }
-        assert_eq!(order.waits(), Some(vec![3, 0, 0, 2, 0]));
+        assert_eq!(waits(&mut order), Some(vec![3, 0, 0, 2, 0]));
     }
 
     #[test]
@@ -241,22 +324,60 @@ mod tests {
         assert_eq!(ticks((u32::MAX, u32::MAX / 25)), None);
     }
 
+    /// The same by sorting each sequence as a whole: counts, and whether a sequence begins.
+    fn by_sorting(counts: &[(i64, bool)]) -> Option<Vec<i32>> {
+        let mut moves = Vec::new();
+        let mut sequences: Vec<Vec<i64>> = Vec::new();
+        for (count, begins) in counts {
+            if *begins || sequences.is_empty() {
+                sequences.push(Vec::new());
+            }
+            sequences.last_mut().unwrap().push(*count);
+        }
+        for counts in sequences {
+            let mut shown: Vec<usize> = (0..counts.len()).collect();
+            shown.sort_by_key(|nth| counts[*nth]);
+            let begin = moves.len();
+            moves.resize(begin + counts.len(), 0);
+            for (place, nth) in shown.into_iter().enumerate() {
+                moves[begin + nth] = place as i32 - nth as i32;
+            }
+        }
+        let least = moves.iter().copied().min().unwrap_or(0);
+        let can_be = moves.iter().all(|moved| moved.abs() <= FURTHEST);
+        can_be.then(|| moves.into_iter().map(|moved| moved - least).collect())
+    }
+
     proptest! {
         #[test]
         fn every_picture_has_its_place(
             counts in prop::collection::vec((0u32..16, any::<bool>(), prop::bool::weighted(0.1)), 0..200),
         ) {
-            let mut order = Order::default();
+            let mut order = Order::new(&Scratch::default());
             for (low, referred, begins) in &counts {
                 order.take(Counted { begins: *begins, low: *low, bits: 4, referred: *referred });
             }
-            if let Some(waits) = order.waits() {
+            if let Some(waits) = waits(&mut order) {
                 let mut shown: Vec<i32> = (0..).zip(&waits).map(|(nth, wait)| nth + wait).collect();
                 shown.sort_unstable();
                 prop_assert!(waits.iter().all(|wait| *wait >= 0));
                 let first = shown.first().copied().unwrap_or(0);
                 prop_assert!(shown.into_iter().eq((first..).take(counts.len())));
             }
+        }
+
+        #[test]
+        fn places_are_those_of_sorted_sequences(
+            moved in prop::collection::vec((-66i64..67, prop::bool::weighted(0.01)), 0..600),
+            part in 1i64..67,
+        ) {
+            let counts = (0i64..).zip(&moved).map(|(nth, (moved, begins))| (1000 + nth + moved % part, *begins));
+            let counts: Vec<_> = counts.collect();
+            let mut order = Order::new(&Scratch::default());
+            for (count, begins) in &counts {
+                order.take(Counted { begins: *begins, low: *count as u32, bits: 16, referred: false });
+            }
+            prop_assert_eq!(waits(&mut order), by_sorting(&counts));
         }
     }
 }

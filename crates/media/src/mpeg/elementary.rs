@@ -9,8 +9,10 @@ use super::finder::{Finder, Found};
 use super::pes::{Carried, Stamp, Stream};
 use super::psi::Stated;
 use super::sounds::{Framing, GAP};
+use crate::paged::Packing;
 use crate::places::{MOST_MOVES, Move, Place, STEP};
 use crate::samples::{Sample, SampleTable};
+use crate::scratch::Scratch;
 use crate::time::rescale;
 
 /// Samples are looked for when so many bytes have come, or a PES packet begins.
@@ -65,7 +67,7 @@ pub struct Elementary {
     /// Frames of another configuration than the first one, and ticks of the stream before the first of them.
     pub others: (u64, i64),
     pub table: SampleTable,
-    pub places: Vec<Place>,
+    pub places: Packing<Place>,
     /// From where on other packets carry it.
     pub moves: Vec<Move>,
     /// The packets with which pictures begin that decoders can start at, which were found since they were taken last.
@@ -85,8 +87,8 @@ pub struct Elementary {
 }
 
 impl Elementary {
-    /// A stream of a known coding.
-    pub fn new(stated: Stated) -> Option<Elementary> {
+    /// A stream of a known coding, whose samples and places go into scratch space.
+    pub fn new(stated: Stated, scratch: &Scratch) -> Option<Elementary> {
         let finder = Finder::of(&stated.coding)?;
         Some(Elementary {
             stated,
@@ -103,8 +105,8 @@ impl Elementary {
             scrambled: 0,
             changed: 0,
             others: (0, 0),
-            table: SampleTable::default(),
-            places: Vec::new(),
+            table: SampleTable::new(scratch),
+            places: Packing::new(scratch),
             moves: Vec::new(),
             syncs: Vec::new(),
             first: 0,
@@ -118,9 +120,9 @@ impl Elementary {
     }
 
     /// One that is a file by itself, and has so many pictures a second if it does not state it.
-    pub fn bare(stated: Stated, frame_rate: (u32, u32)) -> Option<Elementary> {
-        let bare = Some(Bare::new(frame_rate));
-        Elementary::new(stated).map(|stream| Elementary { bare, ..stream })
+    pub fn bare(stated: Stated, frame_rate: (u32, u32), scratch: &Scratch) -> Option<Elementary> {
+        let bare = Some(Bare::new(frame_rate, scratch));
+        Elementary::new(stated, scratch).map(|stream| Elementary { bare, ..stream })
     }
 
     /// Whether it is picture.
@@ -233,9 +235,13 @@ impl Elementary {
 
     /// Bytes of memory that it takes, about.
     pub fn memory(&self) -> usize {
-        let places = self.places.capacity() * size_of::<Place>();
         let syncs = self.syncs.capacity() * size_of::<u64>();
-        self.table.memory() + places + syncs + self.waiting()
+        self.table.memory() + self.places.memory() + syncs + self.waiting()
+    }
+
+    /// Bytes of scratch space that it takes.
+    pub fn aside(&self) -> u64 {
+        self.table.aside() + self.places.aside()
     }
 
     /// Bytes of memory that wait for their sample to be whole.
@@ -455,7 +461,7 @@ impl Elementary {
         self.look(clock, view, true);
         if let (Finder::Pictures(_), Some(bare)) = (&self.finder, &mut self.bare) {
             match bare.waits() {
-                Some(waits) => self.table.set_cts(waits),
+                Some(waits) => self.table.set_cts(waits.iter()),
                 None => self.is_disordered = true,
             }
         }

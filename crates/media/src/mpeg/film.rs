@@ -42,7 +42,7 @@ pub fn index(mut streams: Streams, carrier: Carrier, len: u64) -> Result<Index, 
         places.push((
             u32::from(pid),
             stream.table.len(),
-            std::mem::take(&mut stream.places),
+            stream.places.clone().finish(),
             std::mem::take(&mut stream.moves),
         ));
         movie.tracks.push(draft(stream, streams.programme, &entry));
@@ -70,9 +70,9 @@ pub fn index(mut streams: Streams, carrier: Carrier, len: u64) -> Result<Index, 
                 kind: IndexErrorKind::Damaged,
             });
         }
-        track.places = places.iter().copied().collect();
+        debug_assert!(places.iter().all(|place: Place| place.file <= len));
+        track.places = places;
         track.moves = moves;
-        debug_assert!(places.iter().all(|place: &Place| place.file <= len));
     }
     index.title.recorded_at = date.and_then(|(date, at)| {
         // All streams are laid on the same line.

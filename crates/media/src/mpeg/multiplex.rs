@@ -10,8 +10,10 @@ use super::ts::{self, Layout, PACKET};
 use crate::codec::Codec;
 use crate::index::Index;
 use crate::mp4::Entry;
+use crate::paged::{self, Packing, Paged, Record, WORDS};
 use crate::places::{Place, Places, STEP, View};
 use crate::samples::{Sample, SampleTable};
+use crate::scratch::Scratch;
 use crate::ticks_to_nanos;
 use crate::title::{Kind, Title, Track};
 use crate::track_head::TrackHead;
@@ -43,6 +45,57 @@ struct Mark {
     file: u64,
     /// Ticks since the first.
     time: i64,
+}
+
+impl Record for Mark {
+    const USED: usize = 2;
+
+    fn words(&self) -> [i64; WORDS] {
+        [self.file as i64, self.time, 0, 0, 0, 0, 0, 0]
+    }
+
+    fn of(words: &[i64; WORDS]) -> Mark {
+        Mark {
+            file: words[0] as u64,
+            time: words[1],
+        }
+    }
+}
+
+/// A packet with which a picture begins that decoders can start at: where it lies in the file.
+#[derive(Clone, Copy, Debug)]
+struct Sync(u64);
+
+impl Record for Sync {
+    const USED: usize = 1;
+
+    fn words(&self) -> [i64; WORDS] {
+        [self.0 as i64, 0, 0, 0, 0, 0, 0, 0]
+    }
+
+    fn of(words: &[i64; WORDS]) -> Sync {
+        Sync(words[0] as u64)
+    }
+}
+
+/// From one packet on, all lie as far apart as they should.
+#[derive(Clone, Copy, Debug)]
+struct Evenly {
+    /// Where the first begins in the file.
+    file: u64,
+    place: u64,
+}
+
+impl Evenly {
+    /// Where in the file the packet at a place begins.
+    fn file_of(&self, place: u64, layout: Layout) -> u64 {
+        self.file + (place - self.place) / PACKET as u64 * layout.stride as u64
+    }
+
+    /// The place of the packet at byte `at` of the file.
+    fn place(&self, at: u64, layout: Layout) -> u64 {
+        self.place + (at - self.file) / layout.stride as u64 * PACKET as u64
+    }
 }
 
 /// The packets that bring PAT or PMT, as the stream first has them.
@@ -78,21 +131,25 @@ pub struct Multiplex {
     /// The PID of the packets that state the time.
     clock: u16,
     tables: [Table; 2],
-    marks: Vec<Mark>,
+    marks: Packing<Mark>,
+    last_mark: Option<Mark>,
+    /// More bytes lie between two marks than is possible.
+    is_too_fast: bool,
     /// The time that was stated last, and how many ticks have passed by then.
     latest: Option<(u64, i64)>,
-    /// Packets with which pictures begin that decoders can start at.
-    syncs: Vec<u64>,
+    syncs: Packing<Sync>,
+    last_sync: Option<u64>,
     /// Bytes that belong to no packet: where they begin, and where they end.
     holes: Vec<(u64, u64)>,
     /// Where the last packet ends.
     end: u64,
+    scratch: Scratch,
 }
 
 impl Multiplex {
     /// Of a file in which packets lie like this, with a programme whose map has the PID `map`, and whose time is in packets of the
-    /// PID `clock`.
-    pub fn new(map: u16, clock: u16, layout: Layout) -> Multiplex {
+    /// PID `clock`. What grows with the file goes into scratch space.
+    pub fn new(map: u16, clock: u16, layout: Layout, scratch: &Scratch) -> Multiplex {
         let table = |pid| Table {
             pid,
             ..Table::default()
@@ -102,11 +159,15 @@ impl Multiplex {
             evenly: Vec::new(),
             clock,
             tables: [table(PAT), table(map)],
-            marks: Vec::new(),
+            marks: Packing::new(scratch),
+            last_mark: None,
+            is_too_fast: false,
             latest: None,
-            syncs: Vec::new(),
+            syncs: Packing::new(scratch),
+            last_sync: None,
             holes: Vec::new(),
             end: 0,
+            scratch: scratch.clone(),
         }
     }
 
@@ -117,10 +178,14 @@ impl Multiplex {
 
     /// Bytes of memory that it takes, about.
     pub fn memory(&self) -> usize {
-        let marks = self.marks.capacity() * size_of::<Mark>();
-        marks
-            + self.evenly.capacity() * size_of::<Evenly>()
-            + (self.syncs.capacity() + 2 * self.holes.capacity()) * size_of::<u64>()
+        let holes = self.holes.capacity() * size_of::<(u64, u64)>();
+        let evenly = self.evenly.capacity() * size_of::<Evenly>();
+        self.marks.memory() + self.syncs.memory() + holes + evenly
+    }
+
+    /// Bytes of scratch space that it takes.
+    pub fn aside(&self) -> u64 {
+        self.marks.aside() + self.syncs.aside()
     }
 
     /// Takes the packet at byte `at` of the file.
@@ -144,8 +209,9 @@ impl Multiplex {
             0 => at,
             after => self.evenly[after - 1].place(at, self.layout),
         };
-        if self.syncs.last().is_none_or(|last| *last < at) {
-            self.syncs.push(at);
+        if self.last_sync.is_none_or(|last| last < at) {
+            self.last_sync = Some(at);
+            self.syncs.push(Sync(at));
         }
     }
 
@@ -180,9 +246,14 @@ impl Multiplex {
             }
         };
         self.latest = Some((stated, time));
-        if (self.marks.last()).is_none_or(|last| time - last.time >= APART) {
-            self.marks.push(Mark { file: at, time });
+        let mark = Mark { file: at, time };
+        match self.last_mark {
+            Some(last) if time - last.time < APART => return,
+            Some(last) => self.is_too_fast |= second(last, mark) > MOST_IN_A_SECOND,
+            None => {}
         }
+        self.marks.push(mark);
+        self.last_mark = Some(mark);
     }
 
     /// Adds the track to the index of the film, whose file has `len` bytes. Why it has none, in words.
@@ -197,13 +268,18 @@ impl Multiplex {
         if !self.layout.is_plain() && index.title.view.is_some_and(|view| view.bytes == self.end) {
             return Err("its streams are as long as its packets");
         }
-        let mut apart = self.marks.array_windows();
-        if apart.any(|marks| second(marks) > MOST_IN_A_SECOND) {
+        if self.is_too_fast {
             return Err("it states its time too rarely, or wrongly");
         }
         let tables = self.tables.iter().flat_map(|table| table.packets.clone());
         let entry = Entry::of_transport_stream(tables.collect());
-        let (table, first) = self.samples();
+        let sending = Sending {
+            marks: self.marks.finish(),
+            syncs: self.syncs.finish(),
+            holes: self.holes,
+            end: self.end,
+        };
+        let (table, first) = sending.samples(&self.scratch);
         if table.is_empty() {
             return Err("no picture begins with a packet of its own");
         }
@@ -223,7 +299,7 @@ impl Multiplex {
         };
         let (mut track, _) = head.track(entry, &table);
         if !self.layout.is_plain() {
-            track.places = self.places(&table);
+            track.places = places(&self.evenly, self.layout, self.end, &table);
             index.title.multiplex_view = Some(View {
                 bytes: self.end,
                 file: len,
@@ -234,86 +310,113 @@ impl Multiplex {
         index.tables.push(table);
         Ok(())
     }
+}
 
-    /// Where in the file the packets are, of a view of them.
-    fn places(&self, table: &SampleTable) -> Places {
-        let (mut samples, mut sample) = (table.iter().peekable(), 0);
-        let mut evenly = self.evenly.iter().peekable();
-        let mut last = Evenly { file: 0, place: 0 };
-        let count = self.end.div_ceil(STEP);
-        let place = |nth: u64| {
-            let at = nth * STEP;
-            while samples.next_if(|next| next.bytes().end <= at).is_some() {
-                sample += 1;
-            }
-            let packet = at / PACKET as u64 * PACKET as u64;
-            while let Some(next) = evenly.next_if(|next| next.place <= packet) {
-                last = *next;
-            }
-            Place {
-                file: last.file_of(packet, self.layout),
-                skip: 0,
-                sample,
-            }
-        };
-        (0..count).map(place).collect()
-    }
+/// Where in the file the packets are, of a view of them that has `end` bytes.
+fn places(evenly: &[Evenly], layout: Layout, end: u64, table: &SampleTable) -> Places {
+    let (mut samples, mut sample) = (table.iter().peekable(), 0);
+    let mut evenly = evenly.iter().peekable();
+    let mut last = Evenly { file: 0, place: 0 };
+    let place = |nth: u64| {
+        let at = nth * STEP;
+        while samples.next_if(|next| next.bytes().end <= at).is_some() {
+            sample += 1;
+        }
+        let packet = at / PACKET as u64 * PACKET as u64;
+        while let Some(next) = evenly.next_if(|next| next.place <= packet) {
+            last = *next;
+        }
+        Place {
+            file: last.file_of(packet, layout),
+            skip: 0,
+            sample,
+        }
+    };
+    (0..end.div_ceil(STEP)).map(place).collect()
+}
 
+/// A transport stream that was read.
+struct Sending {
+    marks: Paged<Mark>,
+    syncs: Paged<Sync>,
+    holes: Vec<(u64, u64)>,
+    end: u64,
+}
+
+impl Sending {
     /// Where packets can be sent: from the first picture that decoders can start at on, or from anywhere, as long as the time is
     /// known, and a second beyond.
     fn sent(&self) -> Option<Range<u64>> {
-        let (first, last) = (
-            self.marks.first_chunk::<2>()?,
-            self.marks.last_chunk::<2>()?,
-        );
-        let start = first[0].file.saturating_sub(second(first));
-        let end = self.end.min(last[1].file.saturating_add(second(last)));
+        let count = self.marks.len();
+        let mark = |number: Option<usize>| self.marks.get(number?);
+        let first = (mark(Some(0))?, mark(Some(1))?);
+        let last = (mark(count.checked_sub(2))?, mark(count.checked_sub(1))?);
+        let start = first.0.file.saturating_sub(second(first.0, first.1));
+        let end = self
+            .end
+            .min(last.1.file.saturating_add(second(last.0, last.1)));
         let begin = match self.syncs.is_empty() {
-            true => first[0].file,
-            false => *self.syncs.iter().find(|at| **at >= start)?,
+            true => first.0.file,
+            false => self.syncs.iter().find(|Sync(at)| *at >= start)?.0,
         };
         (begin < end).then_some(begin..end)
     }
 
+    /// Where runs begin, in order: with pictures that decoders can start at, or behind holes.
+    fn heads(&self, sent: &Range<u64>) -> impl Iterator<Item = (u64, bool)> + '_ {
+        let rest = sent.start + 1..sent.end;
+        let within = rest.clone();
+        let syncs = self.syncs.iter().map(|Sync(at)| at);
+        let mut syncs = syncs.filter(move |at| within.contains(at)).peekable();
+        let behind = self.holes.iter().map(|(_, end)| *end);
+        let mut behind = behind.filter(move |at| rest.contains(at)).peekable();
+        let rest = std::iter::from_fn(move || match (syncs.peek(), behind.peek()) {
+            (Some(sync), Some(hole)) if hole < sync => behind.next().map(|at| (at, false)),
+            (Some(sync), _) => {
+                behind.next_if_eq(sync);
+                syncs.next().map(|at| (at, true))
+            }
+            (None, _) => behind.next().map(|at| (at, false)),
+        });
+        std::iter::once((sent.start, true)).chain(rest)
+    }
+
     /// Runs of packets behind each other: each begins with a picture that decoders can start at, or behind a hole.
-    fn runs(&self, sent: &Range<u64>) -> Vec<Run> {
-        let behind = self.holes.iter().map(|(_, end)| (*end, false));
-        let mut heads: Vec<(u64, bool)> = self.syncs.iter().map(|at| (*at, true)).collect();
-        heads.extend(behind.chain([(sent.start, true)]));
-        heads.retain(|(at, _)| sent.contains(at));
-        heads.sort_unstable_by_key(|(at, sync)| (*at, !*sync));
-        heads.dedup_by_key(|(at, _)| *at);
+    fn runs(&self, sent: &Range<u64>) -> impl Iterator<Item = Run> + '_ {
+        let mut heads = self.heads(sent).peekable();
         let mut holes = self.holes.iter().peekable();
-        let nexts = heads.iter().skip(1).map(|(at, _)| *at).chain([sent.end]);
-        let run = |((start, sync), next): (&(u64, bool), u64)| {
-            while holes.next_if(|(_, end)| end <= start).is_some() {}
+        let sent_end = sent.end;
+        std::iter::from_fn(move || {
+            let (start, sync) = heads.next()?;
+            let next = heads.peek().map_or(sent_end, |(at, _)| *at);
+            while holes.next_if(|(_, end)| *end <= start).is_some() {}
             let end = holes.peek().map_or(next, |(from, _)| next.min(*from));
             // Where the end is cut off, too, packets are whole.
             let whole = (end - start) / PACKET as u64 * PACKET as u64;
-            Run {
-                bytes: *start..start + whole,
-                sync: *sync || self.syncs.is_empty(),
-            }
-        };
-        heads.iter().zip(nexts).map(run).collect()
+            Some(Run {
+                bytes: start..start + whole,
+                sync: sync || self.syncs.is_empty(),
+            })
+        })
     }
 
     /// The samples, and when the first of them is sent.
-    fn samples(&self) -> (SampleTable, i64) {
-        let Some(sent) = self.sent() else {
+    fn samples(&self, scratch: &Scratch) -> (SampleTable, i64) {
+        let Some((sent, times)) = self.sent().zip(Times::of(&self.marks)) else {
             return (SampleTable::default(), 0);
         };
         // Without pictures, decoders can start anywhere.
         let anywhere = self.syncs.is_empty();
+        let mut samples = Timed::new(sent.start, times, scratch);
+        let first = samples.now;
         // Samples begin with runs, within them where the time is known, and where they would become too long.
-        let mut cuts: Vec<(Range<u64>, bool)> = Vec::new();
         let mut marks = self.marks.iter().peekable();
         for Run { bytes: run, sync } in self.runs(&sent) {
             let (mut start, mut sync) = (run.start, sync);
             let mut cut_at = |at: u64| {
                 while start < at {
                     let end = at.min(start + LONGEST);
-                    cuts.push((start..end, sync));
+                    samples.add(start..end, sync);
                     (start, sync) = (end, anywhere);
                 }
             };
@@ -322,48 +425,8 @@ impl Multiplex {
             }
             cut_at(run.end);
         }
-        let mut times = Times {
-            marks: &self.marks,
-            next: 1,
-        };
-        let mut table = SampleTable::with_capacity(cuts.len());
-        let first = times.at(sent.start);
-        let mut now = first;
-        for (number, (bytes, sync)) in cuts.iter().enumerate() {
-            let next = cuts
-                .get(number + 1)
-                .map_or(sent.end, |(next, _)| next.start);
-            let then = times.at(next).max(now);
-            table.push(Sample {
-                offset: bytes.start,
-                size: (bytes.end - bytes.start) as u32,
-                duration: u32::try_from(then - now).unwrap_or(0),
-                cts: 0,
-                sync: *sync,
-            });
-            now = then;
-        }
-        (table, first)
-    }
-}
-
-/// From one packet on, all lie as far apart as they should.
-#[derive(Clone, Copy, Debug)]
-struct Evenly {
-    /// Where the first begins in the file.
-    file: u64,
-    place: u64,
-}
-
-impl Evenly {
-    /// Where in the file the packet at a place begins.
-    fn file_of(&self, place: u64, layout: Layout) -> u64 {
-        self.file + (place - self.place) / PACKET as u64 * layout.stride as u64
-    }
-
-    /// The place of the packet at byte `at` of the file.
-    fn place(&self, at: u64, layout: Layout) -> u64 {
-        self.place + (at - self.file) / layout.stride as u64 * PACKET as u64
+        samples.end(sent.end);
+        (samples.table, first)
     }
 }
 
@@ -375,27 +438,78 @@ struct Run {
 }
 
 /// Bytes that pass in a second as between these marks.
-fn second([from, to]: &[Mark; 2]) -> u64 {
+fn second(from: Mark, to: Mark) -> u64 {
     let ticks = (to.time - from.time).max(1) as u64;
     (to.file - from.file).saturating_mul(RATE.into()) / ticks
 }
 
-/// When bytes of the file are sent, asked for one after the other.
-struct Times<'a> {
-    /// Two at least.
-    marks: &'a [Mark],
-    /// The mark up to which the last place was looked for.
-    next: usize,
+/// Samples that get their durations: each lasts until the next one is sent.
+struct Timed<'a> {
+    table: SampleTable,
+    times: Times<'a>,
+    /// The last one, and when it is sent.
+    last: Option<(Range<u64>, bool)>,
+    now: i64,
 }
 
-impl Times<'_> {
+impl<'a> Timed<'a> {
+    /// None yet; the first one is sent when byte `start` of the file is.
+    fn new(start: u64, mut times: Times<'a>, scratch: &Scratch) -> Timed<'a> {
+        Timed {
+            table: SampleTable::new(scratch),
+            now: times.at(start),
+            times,
+            last: None,
+        }
+    }
+
+    fn add(&mut self, bytes: Range<u64>, sync: bool) {
+        self.end(bytes.start);
+        self.last = Some((bytes, sync));
+    }
+
+    /// The last one ends when byte `next` of the file is sent.
+    fn end(&mut self, next: u64) {
+        let Some((bytes, sync)) = self.last.take() else {
+            return;
+        };
+        let then = self.times.at(next).max(self.now);
+        self.table.push(Sample {
+            offset: bytes.start,
+            size: (bytes.end - bytes.start) as u32,
+            duration: u32::try_from(then - self.now).unwrap_or(0),
+            cts: 0,
+            sync,
+        });
+        self.now = then;
+    }
+}
+
+/// When bytes of the file are sent, asked for one after the other.
+struct Times<'a> {
+    from: Mark,
+    to: Mark,
+    /// Those behind.
+    marks: paged::Iter<'a, Mark>,
+}
+
+impl<'a> Times<'a> {
+    /// `None`: there are not two marks.
+    fn of(marks: &'a Paged<Mark>) -> Option<Times<'a>> {
+        let mut marks = marks.iter();
+        let (from, to) = (marks.next()?, marks.next()?);
+        Some(Times { from, to, marks })
+    }
+
     /// When byte `at` of the file is sent: between two marks evenly, and before and behind all of them as between the two
     /// nearest.
     fn at(&mut self, at: u64) -> i64 {
-        while self.next + 1 < self.marks.len() && self.marks[self.next].file <= at {
-            self.next += 1;
+        while self.to.file <= at
+            && let Some(next) = self.marks.next()
+        {
+            (self.from, self.to) = (self.to, next);
         }
-        let (from, to) = (self.marks[self.next - 1], self.marks[self.next]);
+        let (from, to) = (self.from, self.to);
         let passed = i128::from(at) - i128::from(from.file);
         let (ticks, bytes) = (to.time - from.time, to.file - from.file);
         from.time + (passed * i128::from(ticks) / i128::from(bytes.max(1))) as i64

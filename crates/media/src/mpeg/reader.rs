@@ -11,6 +11,7 @@ use super::ts::Walker;
 use super::{bare, psi::Coding};
 use crate::index::{IndexOptions, Step, check_whole};
 use crate::index_error::{IndexError, IndexErrorKind};
+use crate::scratch::Scratch;
 
 /// Bytes that are read at once.
 const CHUNK: u64 = 1 << 20;
@@ -42,21 +43,28 @@ pub struct Reader {
     rest: Vec<u8>,
     at: u64,
     wanted: Range<u64>,
+    scratch: Scratch,
 }
 
 impl Reader {
     /// For a file of `len` bytes, which begins with `head`, whose streams lie in this.
-    pub fn new(len: u64, carrier: Carrier, head: &[u8], options: IndexOptions) -> Reader {
+    pub fn new(
+        len: u64,
+        carrier: Carrier,
+        head: &[u8],
+        options: IndexOptions,
+        scratch: &Scratch,
+    ) -> Reader {
         Reader {
             len,
             carrier,
             options,
             phase: match carrier {
                 Carrier::Transport(_) => Phase::Looking,
-                Carrier::Program => Phase::Reading(Streams::of_program_stream()),
+                Carrier::Program => Phase::Reading(Streams::of_program_stream(scratch)),
                 Carrier::Nothing => {
                     let coding = bare::coding(head).unwrap_or(Coding::Other("no stream"));
-                    Phase::Reading(Streams::bare(coding, options.frame_rate))
+                    Phase::Reading(Streams::bare(coding, options.frame_rate, scratch))
                 }
             },
             programmes: Programmes::default(),
@@ -65,6 +73,7 @@ impl Reader {
             rest: Vec::new(),
             at: 0,
             wanted: 0..CHUNK.min(len),
+            scratch: scratch.clone(),
         }
     }
 
@@ -97,6 +106,14 @@ impl Reader {
             Phase::Looking | Phase::Done => 0,
         };
         self.rest.capacity() + streams
+    }
+
+    /// Bytes of scratch space that it takes.
+    pub fn aside(&self) -> u64 {
+        match &self.phase {
+            Phase::Reading(streams) => streams.aside(),
+            Phase::Looking | Phase::Done => 0,
+        }
     }
 
     /// See [`crate::Indexer::feed`].
@@ -169,7 +186,7 @@ impl Reader {
             Carrier::Transport(layout) => Some(layout),
             Carrier::Program | Carrier::Nothing => None,
         };
-        self.phase = Phase::Reading(Streams::new(programme, others, layout));
+        self.phase = Phase::Reading(Streams::new(programme, others, layout, &self.scratch));
         self.programmes.follow();
         self.walker = walker(self.carrier);
         self.rest.clear();

@@ -11,6 +11,7 @@ use super::ts::{Layout, PACKET, Packet};
 use crate::Nanos;
 use crate::index::IndexOptions;
 use crate::index_error::{IndexError, IndexErrorKind};
+use crate::scratch::Scratch;
 
 /// Streams of a program stream that are played, at most.
 const MAX_STREAMS: usize = 32;
@@ -41,29 +42,31 @@ pub struct Streams {
     passed: Vec<u16>,
     /// All of them as they are, where that can be sent.
     pub multiplex: Option<Box<Multiplex>>,
+    scratch: Scratch,
 }
 
 impl Streams {
     /// Those of a program stream, which are known when they come.
-    pub fn of_program_stream() -> Streams {
+    pub fn of_program_stream(scratch: &Scratch) -> Streams {
         let none = Programme {
             map: 0,
             number: 0,
             clock: 0,
             streams: &[],
         };
-        Streams::new(none, 0, None)
+        Streams::new(none, 0, None, scratch)
     }
 
     /// The stream that a file is by itself, which has so many pictures a second if it does not state it.
-    pub fn bare(coding: Coding, frame_rate: (u32, u32)) -> Streams {
+    pub fn bare(coding: Coding, frame_rate: (u32, u32), scratch: &Scratch) -> Streams {
         let stated = Stated {
             pid: 1,
             coding,
             language: None,
         };
-        let mut streams = Streams::of_program_stream();
-        streams.all.extend(Elementary::bare(stated, frame_rate));
+        let mut streams = Streams::of_program_stream(scratch);
+        let stream = Elementary::bare(stated, frame_rate, scratch);
+        streams.all.extend(stream);
         streams
     }
 
@@ -72,6 +75,12 @@ impl Streams {
         let of_multiplex = self.multiplex.as_ref().map_or(0, |all| all.memory());
         let streams = self.all.iter().map(Elementary::memory);
         streams.sum::<usize>() + of_multiplex
+    }
+
+    /// Bytes of scratch space that they take.
+    pub fn aside(&self) -> u64 {
+        let of_multiplex = self.multiplex.as_ref().map_or(0, |all| all.aside());
+        self.all.iter().map(Elementary::aside).sum::<u64>() + of_multiplex
     }
 
     /// Takes what comes next of a file that is a stream, at byte `at` of it.
@@ -135,7 +144,7 @@ impl Streams {
             }
             _ if self.all.len() >= MAX_STREAMS => "too many streams",
             _ => {
-                self.all.extend(Elementary::new(stated));
+                self.all.extend(Elementary::new(stated, &self.scratch));
                 return self.all.len().checked_sub(1);
             }
         };
@@ -144,8 +153,14 @@ impl Streams {
         None
     }
 
-    /// Those of a programme, of a file that has so many others, in packets that lie in it like this.
-    pub fn new(programme: Programme, others: usize, layout: Option<Layout>) -> Streams {
+    /// Those of a programme, of a file that has so many others, in packets that lie in it like this. What grows with the file goes
+    /// into scratch space.
+    pub fn new(
+        programme: Programme,
+        others: usize,
+        layout: Option<Layout>,
+        scratch: &Scratch,
+    ) -> Streams {
         let Programme {
             map,
             number: programme,
@@ -168,7 +183,7 @@ impl Streams {
                 }
                 _ => {
                     by_pid[usize::from(stream.pid)] = all.len() as u8;
-                    all.extend(Elementary::new(stream.clone()));
+                    all.extend(Elementary::new(stream.clone(), scratch));
                     continue;
                 }
             };
@@ -185,7 +200,8 @@ impl Streams {
             view: 0,
             notes,
             passed,
-            multiplex: layout.map(|layout| Box::new(Multiplex::new(map, clock, layout))),
+            multiplex: layout.map(|layout| Box::new(Multiplex::new(map, clock, layout, scratch))),
+            scratch: scratch.clone(),
         }
     }
 

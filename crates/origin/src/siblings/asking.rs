@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use reelway_media::Index;
+use reelway_media::{Index, Scratch};
 use reelway_supervise as supervise;
 use tokio::sync::Semaphore;
 use tracing::{debug, info, warn};
@@ -153,7 +153,7 @@ impl Siblings {
     }
 
     /// The film's index, from a sibling that has it or is making it; `None`: it is to be made here.
-    pub async fn index(&self, film: &AtSiblings) -> Option<Index> {
+    pub async fn index(&self, film: &AtSiblings, scratch: &Scratch) -> Option<Index> {
         let number = film.number()?;
         self.meet().await;
         for candidate in self.group.candidates(number, INDEX) {
@@ -163,7 +163,7 @@ impl Siblings {
             };
             let web = self.group.ask(sibling);
             let came = |bytes| self.group.came(sibling, bytes);
-            match indexes::fetch(web, &path, &version, came).await {
+            match indexes::fetch(web, &path, &version, scratch.clone(), came).await {
                 Ok(Some((_, index))) => return Some(index),
                 Ok(None) => {}
                 Err(why) => {

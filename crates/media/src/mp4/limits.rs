@@ -1,0 +1,66 @@
+//! What bounds the samples of a film, and where they go.
+
+use super::boxes::Boxed;
+use crate::index_error::{IndexError, IndexErrorKind};
+use crate::scratch::Scratch;
+
+/// What bounds the samples of a film, and where they go.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Bytes of the file.
+    pub file_len: u64,
+    /// How many samples may still come.
+    pub samples: u32,
+    /// Media bytes that samples without a size of their own may still claim; keeps a few bytes of
+    /// `trun` from claiming billions of samples.
+    pub unsized_bytes: u64,
+    /// Where tables of samples lie.
+    pub scratch: Scratch,
+}
+
+impl Limits {
+    /// Books `count` samples, before anything is allocated for them.
+    pub fn book(&mut self, of: &Boxed, count: u32) -> Result<(), IndexError> {
+        self.samples = self.samples.checked_sub(count).ok_or_else(|| {
+            of.error(
+                IndexErrorKind::TooLarge,
+                format!(
+                    "brings {count} samples, {} more than are allowed",
+                    count - self.samples
+                ),
+            )
+        })?;
+        Ok(())
+    }
+
+    /// Checks that a sample lies in the file and fits its record.
+    #[inline]
+    pub fn check(&self, of: &Boxed, number: u32, offset: u64, size: u32) -> Result<(), IndexError> {
+        if offset
+            .checked_add(size.into())
+            .is_none_or(|end| end > self.file_len)
+            || size >> 31 != 0
+            || offset >> 48 != 0
+        {
+            return Err(self.misplaced(of, number, offset, size));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn misplaced(&self, of: &Boxed, number: u32, offset: u64, size: u32) -> IndexError {
+        let problem = format!(
+            "sample {} takes {size} bytes from byte {offset} on; the file ends at byte {}",
+            u64::from(number) + 1,
+            self.file_len
+        );
+        of.error(
+            if size >> 31 == 0 {
+                IndexErrorKind::Incomplete
+            } else {
+                IndexErrorKind::Damaged
+            },
+            problem,
+        )
+    }
+}

@@ -1,0 +1,316 @@
+//! Bytes that are appended, and read from the first to the last: all but the last of them lie in scratch space.
+
+use std::sync::Arc;
+
+use crate::scratch::{SCRATCH_CHUNK, Scratch};
+use crate::stored::{Lost, Stored};
+
+/// Records of `N` bytes each. What was put aside is never changed, so clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spool<const N: usize> {
+    scratch: Scratch,
+    /// Each of [`Spool::CHUNK`] bytes.
+    full: Vec<Arc<dyn Stored>>,
+    /// What follows; it has the last record, if there is one.
+    tail: Vec<u8>,
+}
+
+impl<const N: usize> Spool<N> {
+    /// Bytes that are put aside at once: whole records.
+    const CHUNK: usize = SCRATCH_CHUNK / N * N;
+
+    /// An empty one.
+    pub fn new(scratch: &Scratch) -> Self {
+        Spool {
+            scratch: scratch.clone(),
+            full: Vec::new(),
+            tail: Vec::new(),
+        }
+    }
+
+    /// Makes room for so many records, as far as they stay here.
+    pub fn reserve(&mut self, records: usize) {
+        let bytes = records.saturating_mul(N).min(Self::CHUNK);
+        self.tail
+            .reserve_exact(bytes.saturating_sub(self.tail.len()));
+    }
+
+    /// Where it puts its bytes.
+    pub fn scratch(&self) -> &Scratch {
+        &self.scratch
+    }
+
+    /// Number of bytes.
+    pub fn bytes(&self) -> usize {
+        self.full.len() * Self::CHUNK + self.tail.len()
+    }
+
+    /// Number of records.
+    pub fn len(&self) -> usize {
+        self.bytes() / N
+    }
+
+    /// Appends a record.
+    pub fn push(&mut self, record: [u8; N]) {
+        self.append(&record);
+    }
+
+    /// Appends whole records.
+    pub fn append(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if self.tail.len() == Self::CHUNK {
+                self.put_aside();
+            }
+            let (now, later) = rest.split_at((Self::CHUNK - self.tail.len()).min(rest.len()));
+            self.tail.extend_from_slice(now);
+            rest = later;
+        }
+    }
+
+    fn put_aside(&mut self) {
+        self.full.push(self.scratch.keep(&self.tail));
+        self.tail.clear();
+    }
+
+    /// The last record.
+    pub fn last(&self) -> Option<&[u8; N]> {
+        self.tail.last_chunk()
+    }
+
+    /// The last record, to be changed.
+    pub fn last_mut(&mut self) -> Option<&mut [u8; N]> {
+        self.tail.last_chunk_mut()
+    }
+
+    /// Gives back memory that has nothing in it.
+    pub fn shrink(&mut self) {
+        self.full.shrink_to_fit();
+        self.tail.shrink_to_fit();
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn memory(&self) -> usize {
+        let kept = self.full.iter().map(|chunk| chunk.memory());
+        kept.sum::<usize>()
+            + self.full.capacity() * size_of::<Arc<dyn Stored>>()
+            + self.tail.capacity()
+    }
+
+    /// Bytes that lie in scratch space.
+    pub fn aside(&self) -> u64 {
+        let aside = self.full.iter().filter(|chunk| chunk.memory() == 0);
+        aside.count() as u64 * Self::CHUNK as u64
+    }
+
+    /// Has all of it in memory.
+    pub fn bring(&self) -> Result<Self, Lost> {
+        let mut here = Spool::new(&Scratch::default());
+        for piece in self.pieces() {
+            here.append(&piece?);
+        }
+        here.shrink();
+        Ok(here)
+    }
+
+    /// Reads from byte `at` on, all of `into` or nothing; whether it could.
+    pub fn read_at(&self, at: usize, into: &mut [u8]) -> bool {
+        let (mut at, mut into) = (at, into);
+        while !into.is_empty() {
+            let (number, within) = (at / Self::CHUNK, at % Self::CHUNK);
+            let count = (Self::CHUNK - within).min(into.len());
+            let (now, later) = into.split_at_mut(count);
+            let is_read = match self.full.get(number) {
+                Some(chunk) => self.scratch.read(&**chunk, within as u32, now),
+                None if number == self.full.len() => {
+                    let bytes = self.tail.get(within..within + count);
+                    bytes.inspect(|bytes| now.copy_from_slice(bytes)).is_some()
+                }
+                None => false,
+            };
+            if !is_read {
+                return false;
+            }
+            (at, into) = (at + count, later);
+        }
+        true
+    }
+
+    /// All bytes in one piece, if none of them lie in scratch space.
+    pub fn in_memory(&self) -> Option<Vec<u8>> {
+        if self.aside() > 0 {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(self.bytes());
+        for piece in self.pieces() {
+            bytes.extend(piece.ok()?);
+        }
+        Some(bytes)
+    }
+
+    /// All bytes, some at a time.
+    pub fn pieces(&self) -> impl Iterator<Item = Result<Vec<u8>, Lost>> + '_ {
+        (0..=self.full.len()).map(|number| {
+            let mut bytes = Vec::new();
+            self.piece(number, &mut bytes).map(|()| bytes)
+        })
+    }
+
+    fn piece(&self, number: usize, into: &mut Vec<u8>) -> Result<(), Lost> {
+        into.clear();
+        let Some(chunk) = self.full.get(number) else {
+            into.extend_from_slice(&self.tail);
+            return Ok(());
+        };
+        into.resize(Self::CHUNK, 0);
+        match self.scratch.read(&**chunk, 0, into) {
+            true => Ok(()),
+            false => Err(Lost),
+        }
+    }
+
+    /// The records in their order. They end early where they cannot be read back; whoever makes an index of them asks
+    /// [`Scratch::check`] then.
+    pub fn records(&self) -> Records<'_, N> {
+        Records {
+            of: self,
+            number: 0,
+            piece: Vec::new(),
+            at: 0,
+        }
+    }
+}
+
+impl<const N: usize> Stored for Spool<N> {
+    fn read_at(&self, at: u32, into: &mut [u8]) -> bool {
+        Spool::read_at(self, at as usize, into)
+    }
+
+    fn memory(&self) -> usize {
+        Spool::memory(self)
+    }
+}
+
+/// See [`Spool::records`].
+#[derive(Clone, Debug)]
+pub(crate) struct Records<'a, const N: usize> {
+    of: &'a Spool<N>,
+    /// The piece that is next.
+    number: usize,
+    /// The one before, and its byte that is next.
+    piece: Vec<u8>,
+    at: usize,
+}
+
+impl<const N: usize> Iterator for Records<'_, N> {
+    type Item = [u8; N];
+
+    fn next(&mut self) -> Option<[u8; N]> {
+        if self.at == self.piece.len() {
+            if self.number > self.of.full.len() {
+                return None;
+            }
+            self.at = 0;
+            if self.of.piece(self.number, &mut self.piece).is_err() {
+                (self.number, self.piece) = (usize::MAX, Vec::new());
+                return None;
+            }
+            self.number += 1;
+        }
+        let record = self.piece.get(self.at..)?.first_chunk().copied()?;
+        self.at += N;
+        Some(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::scratch::ScratchSpace;
+
+    /// Scratch space that keeps every so many-th chunk.
+    #[derive(Debug)]
+    struct Nth(usize, std::sync::atomic::AtomicUsize);
+
+    #[derive(Debug)]
+    struct Kept(Vec<u8>);
+
+    impl ScratchSpace for Nth {
+        fn keep(&self, bytes: &[u8]) -> Option<Arc<dyn Stored>> {
+            let nth = self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let kept: Arc<dyn Stored> = Arc::new(Kept(bytes.to_vec()));
+            nth.is_multiple_of(self.0).then_some(kept)
+        }
+    }
+
+    impl Stored for Kept {
+        fn read_at(&self, at: u32, into: &mut [u8]) -> bool {
+            let bytes = &self.0[at as usize..at as usize + into.len()];
+            into.copy_from_slice(bytes);
+            true
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn a_spool_has_what_was_put_into_it(
+            count in 0usize..20_000, shared in 0usize..20_000, each in 1usize..4, at in 0usize..200_000, length in 0usize..70_000,
+        ) {
+            let scratch = Scratch::new(Nth(each, Default::default()));
+            let mut spool: Spool<18> = Spool::new(&scratch);
+            let mut copy = spool.clone();
+            let record = |nth: usize| [nth.to_le_bytes().as_slice(), &[7; 10]].concat().try_into().unwrap();
+            let records: Vec<[u8; 18]> = (0..count).map(record).collect();
+            for (nth, record) in records.iter().enumerate() {
+                if nth == shared {
+                    copy = spool.clone();
+                }
+                spool.push(*record);
+                prop_assert_eq!(spool.last(), Some(record));
+            }
+            // What is put into one is not in its clone.
+            copy.push([1; 18]);
+            let all = records.concat();
+            prop_assert_eq!((spool.len(), spool.bytes()), (count, all.len()));
+            prop_assert!(spool.records().eq(records.iter().copied()));
+            let pieces: Result<Vec<_>, Lost> = spool.pieces().collect();
+            prop_assert_eq!(pieces.unwrap().concat(), all.clone());
+            let mut into = vec![0; length];
+            let read = spool.read_at(at, &mut into).then_some(&into[..]);
+            prop_assert_eq!(read, all.get(at..at + length));
+            let chunks = all.len().div_ceil(SCRATCH_CHUNK / 18 * 18).saturating_sub(1);
+            prop_assert_eq!(spool.aside(), chunks.div_ceil(each) as u64 * 32_760);
+            let here = spool.bring().unwrap();
+            prop_assert_eq!((here.aside(), here.in_memory()), (0, Some(all)));
+            prop_assert!(here.memory() >= here.bytes());
+        }
+    }
+
+    #[test]
+    fn where_a_chunk_is_lost_records_end_and_it_is_said() {
+        #[derive(Debug)]
+        struct Forgetful;
+        impl ScratchSpace for Forgetful {
+            fn keep(&self, _: &[u8]) -> Option<Arc<dyn Stored>> {
+                Some(Arc::new(Forgetful))
+            }
+        }
+        impl Stored for Forgetful {
+            fn read_at(&self, _: u32, _: &mut [u8]) -> bool {
+                false
+            }
+        }
+        let scratch = Scratch::new(Forgetful);
+        let mut spool: Spool<8> = Spool::new(&scratch);
+        (0..10_000u64).for_each(|nth| spool.push(nth.to_le_bytes()));
+        assert!(scratch.check().is_ok());
+        assert_eq!(spool.last(), Some(&9999u64.to_le_bytes()));
+        assert_eq!(spool.records().count(), 0);
+        assert!(scratch.check().is_err());
+        assert!(spool.bring().is_err());
+    }
+}

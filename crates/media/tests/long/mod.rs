@@ -1,0 +1,365 @@
+//! Films of any length that lie nowhere: a beginning, and pieces behind each other that differ in their times only. And scratch
+//! space that does what a test wants.
+#![allow(dead_code, reason = "each suite uses its part")]
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../made/mod.rs"]
+mod made;
+
+use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use common::{Track, boxed, ftyp, full, moov};
+use reelway_media::{
+    Index, IndexOptions, Indexer, ReadIndexError, SCRATCH_CHUNK, Scratch, ScratchSpace, Stored,
+    index_growing,
+};
+
+/// A film.
+pub struct Film {
+    pub name: &'static str,
+    head: Vec<u8>,
+    piece: Vec<u8>,
+    /// How many pieces there are.
+    count: u64,
+    /// Where a piece has its time, eight bytes with the highest first, and how much later it is from piece to piece.
+    times: Vec<(usize, u64)>,
+}
+
+/// Seconds of a piece.
+const SECONDS: u64 = 8;
+/// In these there are so many pictures and frames of sound.
+const PICTURES: usize = 25 * SECONDS as usize;
+const SOUNDS: usize = 375;
+
+/// One of each kind, of so many minutes.
+pub fn films(minutes: u64) -> [Film; 6] {
+    [
+        transport_stream,
+        matroska,
+        matroska_of_unknown_lengths,
+        fragments,
+        bare_pictures,
+        fragments_of_sound,
+    ]
+    .map(|film| film(minutes * 60 / SECONDS))
+}
+
+fn transport_stream(count: u64) -> Film {
+    let (piece, _) = made::film(
+        &vec![vec![60]; PICTURES],
+        &[30; SOUNDS],
+        5,
+        &[1, 0, 2],
+        (0, 0),
+    );
+    Film {
+        name: "transport stream",
+        head: Vec::new(),
+        piece,
+        count,
+        times: Vec::new(),
+    }
+}
+
+fn bare_pictures(count: u64) -> Film {
+    let pictures = (0..PICTURES).map(|nth| made::picture(nth, &[20]).stream);
+    Film {
+        name: "pictures by themselves",
+        head: Vec::new(),
+        piece: pictures.flatten().collect(),
+        count,
+        times: Vec::new(),
+    }
+}
+
+/// An element with a size of four bytes.
+fn element(id: &[u8], body: &[u8]) -> Vec<u8> {
+    let size = 0x1000_0000 | body.len() as u32;
+    [id, &size.to_be_bytes(), body].concat()
+}
+
+/// With pictures that are not decoded in the order in which they are shown, and AAC.
+fn matroska(count: u64) -> Film {
+    let audio = [
+        element(&[0xb5], &48_000f64.to_be_bytes()),
+        element(&[0x9f], &[2]),
+    ];
+    let sound = [
+        element(&[0x86], b"A_AAC"),
+        element(&[0x63, 0xa2], &[0x11, 0x90]),
+        element(&[0xe1], &audio.concat()),
+    ];
+    of_matroska("Matroska", count, &sound.concat())
+}
+
+/// The lengths of frames of sound are in their blocks only.
+fn matroska_of_unknown_lengths(count: u64) -> Film {
+    let audio = [
+        element(&[0xb5], &48_000f64.to_be_bytes()),
+        element(&[0x9f], &[2]),
+    ];
+    let head = b"OpusHead\x01\x02\x38\x01\x80\xbb\0\0\0\0\0";
+    let sound = [
+        element(&[0x86], b"A_OPUS"),
+        element(&[0x63, 0xa2], head),
+        element(&[0xe1], &audio.concat()),
+    ];
+    of_matroska("Matroska with Opus", count, &sound.concat())
+}
+
+fn of_matroska(name: &'static str, count: u64, sound: &[u8]) -> Film {
+    let avcc = [
+        1, 100, 0, 31, 0xff, 0xe1, 0, 3, 0x67, 1, 2, 1, 0, 2, 0x68, 3,
+    ];
+    let video = [
+        element(&[0xb0], &320u32.to_be_bytes()),
+        element(&[0xba], &180u32.to_be_bytes()),
+    ];
+    let picture = [
+        element(&[0xd7], &[1]),
+        element(&[0x83], &[1]),
+        element(&[0x86], b"V_MPEG4/ISO/AVC"),
+        element(&[0x63, 0xa2], &avcc),
+        element(&[0xe0], &video.concat()),
+    ];
+    let sound = [
+        element(&[0xd7], &[2]),
+        element(&[0x83], &[2]),
+        sound.to_vec(),
+    ];
+    let tracks = [
+        element(&[0xae], &picture.concat()),
+        element(&[0xae], &sound.concat()),
+    ];
+    let head = [
+        element(
+            &[0x1a, 0x45, 0xdf, 0xa3],
+            &element(&[0x42, 0x82], b"matroska"),
+        ),
+        // It ends where the file does.
+        vec![0x18, 0x53, 0x80, 0x67, 0xff],
+        element(&[0x15, 0x49, 0xa9, 0x66], &[]),
+        element(&[0x16, 0x54, 0xae, 0x6b], &tracks.concat()),
+    ];
+    let block = |track: u8, millis: usize, key: bool| {
+        let [high, low] = (millis as i16).to_be_bytes();
+        let flags = if key { 0x80 } else { 0 };
+        let body = [&[0x80 | track, high, low, flags][..], &[7; 9]].concat();
+        (millis, element(&[0xa3], &body))
+    };
+    // I P B B P B B …
+    let shown = |nth: usize| match nth % 3 {
+        _ if nth.is_multiple_of(50) => nth,
+        1 if nth + 2 < PICTURES => nth + 2,
+        1 => nth,
+        _ => nth - 1,
+    };
+    let pictures = (0..PICTURES).map(|nth| {
+        let (_, block) = block(1, shown(nth) * 40, nth.is_multiple_of(50));
+        (nth * 40, block)
+    });
+    let sounds = (0..SOUNDS).map(|nth| block(2, nth * 1024 / 48, true));
+    let mut blocks: Vec<(usize, Vec<u8>)> = pictures.chain(sounds).collect();
+    blocks.sort_by_key(|(at, _)| *at);
+    let blocks: Vec<u8> = blocks.into_iter().flat_map(|(_, block)| block).collect();
+    let body = [element(&[0xe7], &[0; 8]), blocks].concat();
+    Film {
+        name,
+        head: head.concat(),
+        piece: element(&[0x1f, 0x43, 0xb6, 0x75], &body),
+        count,
+        times: vec![(8 + 5, SECONDS * 1000)],
+    }
+}
+
+/// Movie fragments.
+fn fragments(count: u64) -> Film {
+    let picture = Track::picture(1, 0, 1);
+    let sound = Track::sound(2, 0);
+    of_fragments(
+        "movie fragments",
+        count,
+        [picture, sound],
+        SOUNDS as u32,
+        [9; 2],
+    )
+}
+
+/// Uncompressed sound, whose samples are joined.
+fn fragments_of_sound(count: u64) -> Film {
+    let mut sound = Track::sound(2, 0);
+    let entry = common::audio(b"sowt", &[]);
+    sound.entries = vec![entry];
+    let picture = Track::picture(1, 0, 1);
+    let name = "movie fragments of uncompressed sound";
+    of_fragments(name, count, [picture, sound], SOUNDS as u32, [9, 4])
+}
+
+fn of_fragments(
+    name: &'static str,
+    count: u64,
+    tracks: [Track; 2],
+    sounds: u32,
+    sizes: [u32; 2],
+) -> Film {
+    let tracks = tracks.map(|mut track| {
+        track.samples = Vec::new();
+        track.chunk = 1;
+        track
+    });
+    let trex = |track: u32, duration: u32, size: u32| {
+        full(b"trex", 0, 0, &[track, 1, duration, size, 0x0101_0000])
+    };
+    let mvex = [trex(1, 40, sizes[0]), trex(2, 1024, sizes[1])].concat();
+    let mvex = boxed(b"mvex", &[&mvex]);
+    let traf = |track: u32, count: u32, offset: u32, size: u32| {
+        let sizes: Vec<u32> = (0..count).map(|_| size).collect();
+        let run = [&[count, offset, 0x0200_0000][..], &sizes].concat();
+        boxed(
+            b"traf",
+            &[
+                &full(b"tfhd", 0, 0x2_0000, &[track]),
+                &full(b"tfdt", 1, 0, &[0, 0]),
+                &full(b"trun", 0, 0x205, &run),
+            ],
+        )
+    };
+    let pictures = PICTURES as u32;
+    let moof = |first: u32| {
+        let picture = traf(1, pictures, first, sizes[0]);
+        let sound = traf(2, sounds, first + pictures * sizes[0], sizes[1]);
+        let at = [8 + 16 + 8, 8 + 16 + picture.len() + 8].map(|traf| traf + 16 + 12);
+        let moof = boxed(b"moof", &[&full(b"mfhd", 0, 0, &[1]), &picture, &sound]);
+        (moof, at)
+    };
+    let (moof, at) = moof(moof(0).0.len() as u32 + 8);
+    let media = vec![5; (pictures * sizes[0] + sounds * sizes[1]) as usize];
+    Film {
+        name,
+        head: [ftyp(), moov(&tracks, &[vec![], vec![]], &mvex)].concat(),
+        piece: [moof, boxed(b"mdat", &[&media])].concat(),
+        count,
+        times: vec![(at[0], SECONDS * 1000), (at[1], u64::from(sounds) * 1024)],
+    }
+}
+
+impl Film {
+    pub fn len(&self) -> u64 {
+        self.head.len() as u64 + self.count * self.piece.len() as u64
+    }
+
+    /// Appends bytes of it.
+    pub fn read(&self, range: Range<u64>, into: &mut Vec<u8>) {
+        let (head, piece) = (self.head.len() as u64, self.piece.len() as u64);
+        let mut at = range.start;
+        if at < head {
+            let end = range.end.min(head);
+            into.extend(&self.head[at as usize..end as usize]);
+            at = end;
+        }
+        while at < range.end {
+            let (number, within) = ((at - head) / piece, (at - head) % piece);
+            let end = (range.end - at + within).min(piece);
+            let (begin, from) = (into.len(), within as usize);
+            into.extend(&self.piece[from..end as usize]);
+            for (place, step) in &self.times {
+                for (nth, byte) in (number * step).to_be_bytes().into_iter().enumerate() {
+                    let place = (place + nth).checked_sub(from).map(|place| begin + place);
+                    if let Some(place) = place.and_then(|place| into.get_mut(place)) {
+                        *place = byte;
+                    }
+                }
+            }
+            at += end - within;
+        }
+    }
+
+    pub fn index(&self, scratch: Scratch) -> Result<Index, ReadIndexError> {
+        let indexer = Indexer::with_scratch(self.len(), IndexOptions::default(), scratch);
+        let read = |range: Range<u64>, into: &mut Vec<u8>| {
+            self.read(range, into);
+            Ok(())
+        };
+        index_growing(indexer, false, read).map(|(index, _)| index)
+    }
+}
+
+/// Scratch space in a file.
+#[derive(Clone, Debug)]
+pub struct Space(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    file: File,
+    /// Chunks that were kept, and reads.
+    kept: AtomicU64,
+    reads: AtomicU64,
+    /// The most of both.
+    most: (u64, u64),
+}
+
+#[derive(Debug)]
+struct Chunk(Space, u64);
+
+impl Space {
+    /// Which keeps so many chunks, and has them read so often; then it fails.
+    pub fn new(kept: u64, reads: u64) -> Space {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("scratch-{}-{number}", std::process::id());
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let mut options = File::options();
+        let file = options.read(true).write(true).create_new(true).open(&path);
+        let file = file.expect("a scratch file");
+        fs::remove_file(path).expect("the file");
+        Space(Arc::new(Inner {
+            file,
+            kept: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+            most: (kept, reads),
+        }))
+    }
+
+    /// Chunks that it has kept.
+    pub fn kept(&self) -> u64 {
+        self.0.kept.load(Ordering::Relaxed)
+    }
+
+    /// How often one was read.
+    pub fn reads(&self) -> u64 {
+        self.0.reads.load(Ordering::Relaxed)
+    }
+}
+
+impl ScratchSpace for Space {
+    fn keep(&self, bytes: &[u8]) -> Option<Arc<dyn Stored>> {
+        assert!(bytes.len() <= SCRATCH_CHUNK);
+        let number = self.0.kept.fetch_add(1, Ordering::Relaxed);
+        if number >= self.0.most.0 {
+            return None;
+        }
+        let at = number * SCRATCH_CHUNK as u64;
+        let written: io::Result<()> = self.0.file.write_all_at(bytes, at);
+        written.expect("room");
+        Some(Arc::new(Chunk(self.clone(), at)))
+    }
+}
+
+impl Stored for Chunk {
+    fn read_at(&self, at: u32, into: &mut [u8]) -> bool {
+        let Chunk(Space(inner), start) = self;
+        let is_known = inner.reads.fetch_add(1, Ordering::Relaxed) < inner.most.1;
+        is_known
+            && inner
+                .file
+                .read_exact_at(into, start + u64::from(at))
+                .is_ok()
+    }
+}
