@@ -128,7 +128,7 @@ pub(crate) struct Node {
     pub jobs: Vec<Job>,
     /// Groups by film, track and number.
     pub groups: Groups<stream::Pages, Waiter>,
-    /// Who waits for which group, by viewer, epoch, track and group: since when it was due, if it was asked for before.
+    /// Who waits for which group, by viewer, epoch, track and group: when it is due.
     pub waits: BTreeMap<(u64, u32, usize, usize), Monotonic>,
     /// Groups that were there, and have not been given yet.
     pub ready: VecDeque<(Waiter, Arc<Planned>)>,

@@ -16,7 +16,7 @@ use crate::held::InPages;
 use crate::node::{Ask, For, Held, Node};
 use crate::stream::{Pages, Planned};
 use crate::trace::Line;
-use crate::viewer::{State, Waiter};
+use crate::viewer::{State, Viewer, Waiter};
 
 /// After which a group that is due is taken never to come, ns.
 const PATIENCE: Nanos = 5_000_000_000;
@@ -57,7 +57,7 @@ impl Node {
             at: self.now,
         };
         self.waits
-            .insert((id, want.epoch, want.track, want.group), due.max(self.now));
+            .insert((id, want.epoch, want.track, want.group), due);
         let key = (film as u64, (want.track, want.group));
         match self.groups.ask(key, waiter) {
             // Not before the turn is over, as in the server, where another thread answers.
@@ -178,19 +178,18 @@ impl Node {
 
     /// Nobody who plays is forgotten: a group that is not given at all is never found to come late.
     pub fn check_waits(&mut self) {
-        let is_long = |since: &Monotonic| since.offset(PATIENCE) < self.now;
-        let waits = self.waits.iter().filter(|(_, since)| is_long(since));
-        for (wait, since) in waits
-            .map(|(wait, since)| (*wait, *since))
-            .collect::<Vec<_>>()
-        {
+        let long_due = |due: &Monotonic| due.offset(PATIENCE) < self.now;
+        let waits = self.waits.iter().filter(|(_, due)| long_due(due));
+        for (wait, due) in waits.map(|(wait, due)| (*wait, *due)).collect::<Vec<_>>() {
             self.waits.remove(&wait);
             let (id, epoch, track, group) = wait;
             let place = self.lane.place_of(id);
             let stream = place.and_then(|place| self.lane.stream(place));
             let still = stream.is_some_and(|stream| stream.is_at(epoch));
-            if still && self.excused.offset(PATIENCE) < self.now {
-                let by = self.now.since(since).as_secs_f64();
+            // All that viewers ask for who do not read is long due.
+            let is_behind = self.viewers.get(&id).is_some_and(Viewer::is_behind);
+            if still && !is_behind && self.excused.offset(PATIENCE) < self.now {
+                let by = self.now.since(due).as_secs_f64();
                 let what =
                     format!("viewer {id} waits {by:.3} s for group {group} of track {track}");
                 self.broken(Rule::OnTime, what);
