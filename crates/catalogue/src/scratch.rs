@@ -15,7 +15,7 @@ use reelway_media::{SCRATCH_CHUNK, Scratch, ScratchSpace, Stored};
 use reelway_sys::files;
 
 /// Chunks in a file at most: 2 GiB. The longest film that is indexed needs half of it.
-const MOST: u64 = 1 << 16;
+const MOST: u64 = (2 << 30) / SCRATCH_CHUNK as u64;
 
 /// Scratch space for one film, in this directory.
 pub(crate) fn scratch(directory: &Path) -> Scratch {

@@ -26,7 +26,7 @@ use crate::scratch::Scratch;
 use crate::text::TextTrack;
 use crate::texts::MOST_TEXTS;
 use crate::time::{MAX_SECONDS, Nanos, ticks_to_nanos};
-use crate::title::{Container, Group, Title, Track};
+use crate::title::{Container, Title, Track};
 use crate::track_head::TrackHead;
 
 const MAGIC: [u8; 8] = *b"RWSHARED";
@@ -481,7 +481,7 @@ fn finish(part: Part, entry: Entry, table: &SampleTable) -> Result<(Track, i64),
     track.moves = moves;
     let are_its = packets.is_empty() || packets.len() == track.groups.len();
     let mut counted = track.groups.iter().zip(&packets);
-    if !are_its || counted.any(|(group, packets)| !is_possible(group, *packets)) {
+    if !are_its || counted.any(|(group, packets)| !packets.are_possible_of(&group)) {
         return Err(wrong(format!(
             "has packets that are not those of track {id}"
         )));
@@ -494,15 +494,6 @@ fn finish(part: Part, entry: Entry, table: &SampleTable) -> Result<(Track, i64),
         return Err(wrong(format!("has a track {id} that lasts too long")));
     }
     Ok((track, end))
-}
-
-/// Whether a group may make such packets: each has some bytes, and headers are no larger than what they are before.
-fn is_possible(group: Group, packets: GroupPackets) -> bool {
-    let most = u64::from(group.bytes) * 2 + u64::from(group.count) * 64;
-    packets.packets <= packets.bytes
-        && u64::from(packets.bytes) <= most
-        && packets.sync_packets <= packets.packets
-        && packets.sync_bytes <= packets.bytes
 }
 
 #[cfg(test)]

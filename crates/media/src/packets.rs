@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Paged, Record, WORDS};
+use crate::{Group, Paged, Record, WORDS};
 
 /// What a group becomes over RTP. All 0: it cannot be sent, as its samples are damaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +18,17 @@ pub struct GroupPackets {
     pub sync_packets: u32,
     /// Bytes of their payload.
     pub sync_bytes: u32,
+}
+
+impl GroupPackets {
+    /// Whether a group may become this: each packet has some bytes, and headers are no larger than what they are before.
+    pub(crate) fn are_possible_of(&self, group: &Group) -> bool {
+        let most = u64::from(group.bytes) * 2 + u64::from(group.count) * 64;
+        self.packets <= self.bytes
+            && u64::from(self.bytes) <= most
+            && self.sync_packets <= self.packets
+            && self.sync_bytes <= self.bytes
+    }
 }
 
 /// What the groups of a track become over RTP; empty where that was not counted.

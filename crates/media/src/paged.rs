@@ -146,6 +146,9 @@ impl<R: Record> Paged<R> {
 
     /// Has its packed records in memory.
     pub(crate) fn bring(&mut self) -> Result<(), Lost> {
+        if let Home::Here(_) = self.home {
+            return Ok(());
+        }
         let mut bytes = Vec::with_capacity(self.bytes() as usize);
         for piece in self.pieces() {
             bytes.extend(piece?);

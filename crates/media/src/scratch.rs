@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::stored::{Lost, Stored};
 
-/// Most bytes that are put into a [`ScratchSpace`] at once.
-pub const SCRATCH_CHUNK: usize = 32 << 10;
+/// Most bytes that are put into a [`ScratchSpace`] at once. Where they stay in memory, the allocator maps a piece of so many by
+/// itself and returns it to the system when it is freed.
+pub const SCRATCH_CHUNK: usize = 144 << 10;
 
 /// Keeps bytes outside of memory, such as in a file.
 pub trait ScratchSpace: std::fmt::Debug + Send + Sync {

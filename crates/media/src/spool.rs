@@ -105,6 +105,9 @@ impl<const N: usize> Spool<N> {
 
     /// Has all of it in memory.
     pub fn bring(&self) -> Result<Self, Lost> {
+        if self.aside() == 0 {
+            return Ok(self.clone());
+        }
         let mut here = Spool::new(&Scratch::default());
         for piece in self.pieces() {
             here.append(&piece?);
@@ -258,7 +261,7 @@ mod tests {
 
         #[test]
         fn a_spool_has_what_was_put_into_it(
-            count in 0usize..20_000, shared in 0usize..20_000, each in 1usize..4, at in 0usize..200_000, length in 0usize..70_000,
+            count in 0usize..60_000, shared in 0usize..60_000, each in 1usize..4, at in 0usize..600_000, length in 0usize..300_000,
         ) {
             let scratch = Scratch::new(Nth(each, Default::default()));
             let mut spool: Spool<18> = Spool::new(&scratch);
@@ -282,8 +285,8 @@ mod tests {
             let mut into = vec![0; length];
             let read = spool.read_at(at, &mut into).then_some(&into[..]);
             prop_assert_eq!(read, all.get(at..at + length));
-            let chunks = all.len().div_ceil(SCRATCH_CHUNK / 18 * 18).saturating_sub(1);
-            prop_assert_eq!(spool.aside(), chunks.div_ceil(each) as u64 * 32_760);
+            let chunks = all.len().div_ceil(SCRATCH_CHUNK).saturating_sub(1);
+            prop_assert_eq!(spool.aside(), (chunks.div_ceil(each) * SCRATCH_CHUNK) as u64);
             let here = spool.bring().unwrap();
             prop_assert_eq!((here.aside(), here.in_memory()), (0, Some(all)));
             prop_assert!(here.memory() >= here.bytes());
@@ -306,9 +309,9 @@ mod tests {
         }
         let scratch = Scratch::new(Forgetful);
         let mut spool: Spool<8> = Spool::new(&scratch);
-        (0..10_000u64).for_each(|nth| spool.push(nth.to_le_bytes()));
+        (0..50_000u64).for_each(|nth| spool.push(nth.to_le_bytes()));
         assert!(scratch.check().is_ok());
-        assert_eq!(spool.last(), Some(&9999u64.to_le_bytes()));
+        assert_eq!(spool.last(), Some(&49_999u64.to_le_bytes()));
         assert_eq!(spool.records().count(), 0);
         assert!(scratch.check().is_err());
         assert!(spool.bring().is_err());

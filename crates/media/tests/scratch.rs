@@ -69,7 +69,7 @@ fn scratch_space_that_is_full_costs_memory_only() {
 
 #[test]
 fn a_recording_that_grew_has_the_index_that_it_would_have_had_at_once() {
-    let [film, ..] = films(12);
+    let [film, ..] = films(60);
     let space = Space::new(ALL, ALL);
     let mut unfinished: Option<Unfinished> = None;
     for part in [0.3, 0.31, 0.7, 1.0] {

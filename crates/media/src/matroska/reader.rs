@@ -252,19 +252,17 @@ impl Reader {
 
     /// Reads an element as a whole.
     fn whole(&mut self, head: Head, size: u64, have: &[u8]) -> Result<Next, IndexError> {
-        let name = if head.id == INFO {
-            "Segment/Info"
-        } else {
-            "Segment/Tracks"
+        let name = match head.id {
+            INFO => "Segment/Info",
+            CHAPTERS => "Segment/Chapters",
+            _ => "Segment/Tracks",
         };
         if size > self.options.max_box {
             let problem = format!("takes {size} bytes; {} are allowed", self.options.max_box);
             return Err(self.error(name, IndexErrorKind::TooLarge, problem));
         }
-        let Some(body) = have
-            .get(head.len..)
-            .and_then(|body| body.get(..size as usize))
-        else {
+        let body = have.get(head.len..);
+        let Some(body) = body.and_then(|body| body.get(..size as usize)) else {
             return Ok(Next::Bytes(head.len as u64 + size));
         };
         match head.id {

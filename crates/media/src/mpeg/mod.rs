@@ -10,7 +10,7 @@
 //! [`psi`] says which streams there are, [`pes`] what time it is; [`elementary`] puts a stream together again, and
 //! [`finder`] finds its samples: [`pictures`] (with [`parameters`] and [`sequence`]), [`coded`], [`visual`] and [`sounds`] (with
 //! [`latm`], [`lpcm`] and [`opus`]). [`clock`] lays their times on one line, [`date`] tells when that was, [`bare`] tells them where nothing states them, and [`film`] makes tracks of it. Beside that, [`multiplex`] makes one
-//! track of all packets of a transport stream as they are.
+//! track of all packets of a transport stream as they are, in samples as [`sending`] cuts them.
 
 mod bare;
 mod carrier;
@@ -32,6 +32,7 @@ mod pictures;
 mod ps;
 mod psi;
 mod reader;
+mod sending;
 mod sequence;
 mod sounds;
 mod streams;
