@@ -44,6 +44,9 @@ impl Times {
 /// Nothing lasts longer: ticks of a frame fit its record.
 const MAX_STEP: i64 = i32::MAX as i64;
 
+/// Pictures wait for so many others at most that are decoded after them and shown before them (ISO/IEC 14496-10 annex A.3.1).
+const DEEPEST: usize = 16;
+
 /// Times of pictures that are shown at `shown`, in order of decoding; the last one for `last` ticks, if that is known. `None`: the
 /// times go back further than any order of decoding explains (`most` ticks).
 pub fn pictures(
@@ -56,21 +59,36 @@ pub fn pictures(
     // The i-th picture is decoded when the i-th of all is shown, less what makes none late: the time that the pictures wait
     // which are shown out of order.
     let behind = shown.clone().zip(sorted.iter()).map(|(own, nth)| nth - own);
-    let delay = behind.max().unwrap_or(0).max(0);
-    if delay > most {
+    if behind.clone().max().is_some_and(|behind| behind > most) {
         return None;
     }
+    // Of a recording, pictures are still to come that are shown before its last ones. These do not tell how long pictures wait:
+    // the times of all others would change when it grows.
+    let count = sorted.len();
+    let settled = match count > 2 * DEEPEST {
+        true => count - DEEPEST,
+        false => count,
+    };
+    let delay = behind.take(settled).max().unwrap_or(0).max(0);
+    // None is decoded after it is shown, nor after a later one is.
+    let mut latest: Vec<i64> = shown.clone().skip(settled).collect();
+    for nth in (1..latest.len()).rev() {
+        latest[nth - 1] = latest[nth - 1].min(latest[nth]);
+    }
+    let decoded = |(number, nth): (usize, i64)| {
+        let latest = latest.get(number.saturating_sub(settled));
+        (nth - delay).min(latest.copied().unwrap_or(i64::MAX))
+    };
+    let decoded = sorted.iter().enumerate().map(decoded);
     let last = last.unwrap_or_else(|| usual_step(&sorted, scratch));
     let last = last.clamp(0, MAX_STEP);
-    let first = sorted.get(0).map_or(0, |first| first - delay);
-    let end = sorted.last().map_or(0, |at| at - delay + last);
+    let end = decoded.clone().last().map_or(0, |at| at + last);
+    let first = decoded.clone().next().unwrap_or(0);
     let mut times = Times::new(first, end, scratch);
-    let next = sorted.iter().skip(1);
-    let next = next.chain(sorted.last().map(|at| at + last));
-    for ((own, nth), next) in shown.zip(sorted.iter()).zip(next) {
-        let step = (next - nth).clamp(0, MAX_STEP) as u32;
-        let waits = (own - (nth - delay)).min(MAX_STEP) as i32;
-        times.add(step, waits);
+    let next = decoded.clone().skip(1).chain([end]);
+    for ((own, at), next) in shown.zip(decoded).zip(next) {
+        let step = (next - at).clamp(0, MAX_STEP) as u32;
+        times.add(step, (own - at).min(MAX_STEP) as i32);
     }
     Some(times)
 }
@@ -195,6 +213,21 @@ mod tests {
         let waits: Vec<i32> = times.steps().map(|(_, waits)| waits).collect();
         assert_eq!(waits, [40, 120, 0, 0, 120, 0, 0]);
         assert!(times.steps().all(|(step, _)| step == 40));
+    }
+
+    #[test]
+    fn a_recording_has_the_same_times_wherever_it_ends() {
+        // I, then P B B B b b b b and so on: pyramids of eight, 40 ms each.
+        let pyramid = [8, 4, 2, 1, 3, 6, 5, 7];
+        let of = |nth: i64| (0..8).map(move |own| (nth * 8 + pyramid[own]) * 40);
+        let shown: Vec<i64> = [0].into_iter().chain((0..20).flat_map(of)).collect();
+        let whole = pictures(&shown, None, 1000).unwrap();
+        for end in 2 * DEEPEST + 1..shown.len() {
+            let part = pictures(&shown[..end], None, 1000).unwrap();
+            assert_eq!(part.first, whole.first, "{end} pictures");
+            let mut steps = part.steps().zip(whole.steps()).take(end - DEEPEST);
+            assert!(steps.all(|(part, whole)| part == whole), "{end} pictures");
+        }
     }
 
     #[test]
