@@ -481,7 +481,9 @@ fn finish(part: Part, entry: Entry, table: &SampleTable) -> Result<(Track, i64),
     track.moves = moves;
     let are_its = packets.is_empty() || packets.len() == track.groups.len();
     let mut counted = track.groups.iter().zip(&packets);
-    if !are_its || counted.any(|(group, packets)| !packets.are_possible_of(&group)) {
+    if !are_its
+        || counted.any(|(group, packets)| !packets.are_possible_of(group.count, group.bytes))
+    {
         return Err(wrong(format!(
             "has packets that are not those of track {id}"
         )));

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Group, Paged, Record, WORDS};
+use crate::{Paged, Record, WORDS};
 
 /// What a group becomes over RTP. All 0: it cannot be sent, as its samples are damaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,9 +21,10 @@ pub struct GroupPackets {
 }
 
 impl GroupPackets {
-    /// Whether a group may become this: each packet has some bytes, and headers are no larger than what they are before.
-    pub(crate) fn are_possible_of(&self, group: &Group) -> bool {
-        let most = u64::from(group.bytes) * 2 + u64::from(group.count) * 64;
+    /// Whether a group of so many samples and bytes may become this: each packet has some bytes, and headers are no larger than
+    /// what they are before.
+    pub(crate) fn are_possible_of(&self, samples: u32, bytes: u32) -> bool {
+        let most = u64::from(bytes) * 2 + u64::from(samples) * 64;
         self.packets <= self.bytes
             && u64::from(self.bytes) <= most
             && self.sync_packets <= self.packets
