@@ -1,9 +1,11 @@
 //! The thread that counts the packets of a library's films, one film after the other, when nothing else is to be done.
 //!
-//! All of a film is read for it. Viewers come first: the thread rests three times as long as it works, so a disk that is busy
-//! with viewers, and takes longer to read, is also left alone for longer.
+//! All of a film is read for it. Viewers come first: the thread rests three times as long as it works, and while there are viewers
+//! a hundred times as long. So it takes less of a disk than is kept free of bookings (`capacity.headroom`), and a disk that is busy,
+//! and takes longer to read, is also left alone for longer.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -20,19 +22,30 @@ use crate::entry::{Entry, State};
 use crate::index_file::{IndexFile, IndexFileError};
 use crate::library::Shared;
 
-/// How many times as long it rests as it works.
+/// How many times as long it rests as it works, while nobody watches, and while somebody does.
 const REST: u32 = 3;
+const REST_BESIDE_VIEWERS: u32 = 100;
 /// It does not rest for longer at a time.
-const LONGEST_REST: Duration = Duration::from_secs(10);
+const LONGEST_REST: Duration = Duration::from_secs(120);
+/// So long after film was last sent, nobody watches any more.
+const UNWATCHED: Duration = Duration::from_secs(10);
 
 /// How packets are counted in the background.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct CountConfig {
     /// For which packets.
     pub payload: PayloadOptions,
     /// So long after the library's start, and after each look in which nothing was left to be counted. A film changed more
     /// recently than this may still be written.
     pub after: Duration,
+    /// How much film viewers have been given so far, in whatever unit.
+    pub given: Arc<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl fmt::Debug for CountConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CountConfig({:?}, {:?})", self.payload, self.after)
+    }
 }
 
 /// Counts the packets of a library's films.
@@ -119,8 +132,15 @@ impl Counter {
             path: &entry.path,
             identity: entry.identity,
         };
-        let mut pace = Pace { since: began, stop };
-        let counted = film.count(self.config.payload, &mut || pace.go_on().is_ok())?;
+        let given = &self.config.given;
+        let (mut pace, mut since) = (Pace::new(given()), began);
+        let mut go_on = || {
+            let now = reelway_clock::now();
+            let is_stopped = rest(stop, pace.rest(now, now.since(since), given())).is_err();
+            since = reelway_clock::now();
+            !is_stopped
+        };
+        let counted = film.count(self.config.payload, &mut go_on)?;
         counting::put(&mut title, counted);
         self.shared.write_again(entry, |path| {
             samples.write_again(path, &entry.identity, &title)
@@ -148,18 +168,32 @@ fn packets(title: &Title) -> u64 {
     groups.map(|group| u64::from(group.packets)).sum()
 }
 
-/// Works for a quarter of the time.
-struct Pace<'a> {
-    since: Monotonic,
-    stop: &'a Receiver<()>,
+/// How long it rests.
+struct Pace {
+    /// What viewers had been given by when it looked last.
+    given: u64,
+    /// When they were last seen to be given something.
+    watched: Option<Monotonic>,
 }
 
-impl Pace<'_> {
-    fn go_on(&mut self) -> Result<(), Stop> {
-        let worked = reelway_clock::now().since(self.since);
-        rest(self.stop, (worked * REST).min(LONGEST_REST))?;
-        self.since = reelway_clock::now();
-        Ok(())
+impl Pace {
+    fn new(given: u64) -> Pace {
+        let watched = None;
+        Pace { given, watched }
+    }
+
+    /// For how long it rests after it has worked so long, and viewers have been `given` so much.
+    fn rest(&mut self, now: Monotonic, worked: Duration, given: u64) -> Duration {
+        if given != self.given {
+            (self.given, self.watched) = (given, Some(now));
+        }
+        let is_watched = self.watched.is_some_and(|at| now.since(at) < UNWATCHED);
+        let times = if is_watched {
+            REST_BESIDE_VIEWERS
+        } else {
+            REST
+        };
+        (worked * times).min(LONGEST_REST)
     }
 }
 
@@ -167,5 +201,23 @@ fn rest(stop: &Receiver<()>, time: Duration) -> Result<(), Stop> {
     match stop.recv_timeout(time) {
         Err(RecvTimeoutError::Timeout) => Ok(()),
         Ok(()) | Err(RecvTimeoutError::Disconnected) => Err(Stop),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_rests_much_longer_while_somebody_watches() {
+        let at = |seconds: u64| Monotonic::from_nanos(seconds * 1_000_000_000);
+        let worked = Duration::from_millis(10);
+        let mut pace = Pace::new(7);
+        assert_eq!(pace.rest(at(1), worked, 7), 3 * worked);
+        assert_eq!(pace.rest(at(2), worked, 8), 100 * worked);
+        assert_eq!(pace.rest(at(11), worked, 8), 100 * worked);
+        assert_eq!(pace.rest(at(12), worked, 8), 3 * worked);
+        assert_eq!(pace.rest(at(13), worked, 9), 100 * worked);
+        assert_eq!(pace.rest(at(14), 1000 * worked, 9), LONGEST_REST);
     }
 }

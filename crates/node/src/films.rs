@@ -64,7 +64,7 @@ impl Films {
             block_bytes: config.pool.block.as_u64() as u32,
             beginning: config.index.beginning.as_u64(),
             frame_rate: (config.index.frame_rate.0, config.index.frame_rate.1),
-            count: count(config),
+            count: count(config, store),
             ..DirectoryConfig::default()
         }))];
         let redirects = self
@@ -99,11 +99,15 @@ impl Films {
 }
 
 /// How films' packets are counted.
-fn count(config: &Config) -> Option<CountConfig> {
-    let after = config.index.packets_after;
+fn count(config: &Config, store: &Store) -> Option<CountConfig> {
+    let (after, store) = (config.index.packets_after, store.clone());
     (after > 0).then(|| CountConfig {
         payload: PayloadOptions::for_mtu(config.rtp.mtu.into()),
         after: Duration::from_secs(after.into()),
+        given: Arc::new(move || {
+            let stats = store.stats();
+            stats.hits + stats.misses
+        }),
     })
 }
 
