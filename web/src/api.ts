@@ -27,6 +27,7 @@ export interface Film {
   modified: string;
   state: State;
   reason: string | null;
+  indexed: number | null; // share of its file that was read so far, 0 to 1, while it is being indexed
   duration: number | null; // seconds
   bitrate: number | null; // bits a second
   video: Video | null;

@@ -13,6 +13,10 @@ export function clock(seconds: number): string {
 /** A moment in UTC (RFC 3339) to the minute: `2026-11-21 08:42 UTC`. */
 export const moment = (utc: string) => `${utc.slice(0, 10)} ${utc.slice(11, 16)} UTC`;
 
+/** How far a film that is being indexed has been read, 0 to 1: `43 % of its file has been read.` */
+export const soFar = (share: number | null) =>
+  share === null ? "It will be ready in a moment." : `${Math.floor(share * 100)} % of its file has been read.`;
+
 /** Seconds in words, for those who listen: `1 hour 2 minutes 3 seconds`. */
 export function spoken(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds));

@@ -10,6 +10,7 @@ use reelway_sys::FileIdentity;
 use serde::{Deserialize, Serialize};
 
 use crate::growth::{First, Growing, Growth};
+use crate::progress::Progress;
 use crate::sets::Set;
 use crate::subtitles::SubtitleFile;
 
@@ -111,6 +112,8 @@ pub struct Entry {
     pub first: Option<First>,
     /// When it was last seen to grow, by this process.
     pub growing: Option<Growing>,
+    /// How much of its file was read so far, while it is being indexed.
+    pub progress: Arc<Progress>,
 }
 
 impl Entry {

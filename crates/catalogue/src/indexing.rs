@@ -5,6 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use reelway_media::{
     Container, Index, IndexError, IndexErrorKind, IndexOptions, Indexer, ReadIndexError, Scratch,
@@ -14,7 +15,11 @@ use reelway_sys::FileIdentity;
 use reelway_sys::parts::Parts;
 
 use crate::naming::FILM_EXTENSIONS;
+use crate::progress::Progress;
 use crate::scratch::scratch;
+
+/// A file changed more recently than this that cannot be read may still be in the making.
+pub(crate) const YOUNG: Duration = Duration::from_secs(5);
 
 /// Why a file did not become an index.
 #[derive(Debug, thiserror::Error)]
@@ -124,7 +129,7 @@ fn index_with_scratch(
 ) -> Result<(FileIdentity, Index), IndexingError> {
     let parts = open(path)?;
     let indexer = Indexer::with_scratch(parts.identity().size, options, scratch);
-    let (index, _) = index_parts(&parts, path, indexer, false)?;
+    let (index, _) = index_parts(&parts, path, indexer, false, &Progress::default())?;
     Ok((parts.identity(), index))
 }
 
@@ -153,10 +158,13 @@ pub(crate) fn index_parts(
     path: &Path,
     indexer: Indexer,
     may_grow: bool,
+    progress: &Progress,
 ) -> Result<(Index, Option<Unfinished>), IndexingError> {
     let read = |range: Range<u64>, bytes: &mut Vec<u8>| {
         bytes.resize((range.end - range.start) as usize, 0);
-        parts.read_exact_at(bytes, range.start)
+        parts.read_exact_at(bytes, range.start)?;
+        progress.tell(range.end, parts.identity().size);
+        Ok(())
     };
     let (index, unfinished) = indexed(index_growing(indexer, may_grow, read), path)?;
     let follow = matches!(

@@ -4,22 +4,21 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use reelway_media::Index;
 use reelway_supervise::{self as supervise, lock};
-use reelway_sys::FileIdentity;
-use tracing::{debug, info, warn};
+use tracing::warn;
 
-use crate::entry::{Entry, State, Summary};
-use crate::growth::{self, First, Growing, Pace};
+use crate::entry::{Entry, State};
+use crate::growth::{self, First, Pace};
 use crate::index_file::IndexFile;
-use crate::indexing::{IndexingError, foreign_container};
+use crate::indexing::{YOUNG, foreign_container};
 use crate::library::{Change, Shared};
+use crate::reading;
 use crate::seen::{self, new_entry};
 use crate::sets::{self, Set};
 use crate::shelf::Found;
@@ -28,12 +27,6 @@ use crate::shelf::Found;
 const SETTLE: Duration = Duration::from_millis(200);
 /// How long changes may keep coming before looking all the same.
 const SETTLE_AT_MOST: Duration = Duration::from_secs(1);
-/// A file changed more recently than this that cannot be read may still be in the making.
-pub(crate) const YOUNG: Duration = Duration::from_secs(5);
-
-/// A file changed more recently than this may be a recording that is still being made.
-const RECORDED: Duration = Duration::from_secs(60);
-
 /// How often it is tried to write indexes that could not be written.
 const UNSAVED: Duration = Duration::from_secs(10);
 
@@ -257,168 +250,10 @@ impl Keeper {
         })
     }
 
-    /// Indexes films: of those that take long, the beginning first, so that all films play soon.
+    /// Indexes films.
     fn index(&mut self, work: Work) {
-        let mut large = Vec::new();
-        for (name, found) in work.to_index {
-            if self.begin(&name, &found) {
-                large.push((name, found));
-            } else {
-                self.index_whole(name, found);
-            }
-        }
-        for (name, found) in large {
-            self.index_whole(name, found);
-        }
-    }
-
-    /// Indexes the beginning of a film that takes long, and does not play yet; whether that was done. It is then a recording of which
-    /// there is more than was indexed.
-    fn begin(&self, name: &str, found: &Found) -> bool {
-        if self.plays(name, &found.path).is_some() {
-            return false;
-        }
-        let shelf = &self.shared.shelf;
-        let begun = supervise::guard("indexing", || {
-            shelf.index_beginning(found, self.shared.scratch())
-        });
-        let Ok(Some((identity, index))) = begun else {
-            return false;
-        };
-        let summary = Summary::of(&index.title);
-        let duration = u128::try_from(summary.duration).unwrap_or(0);
-        let whole = duration * u128::from(found.identity.size) / u128::from(identity.size.max(1));
-        let first = First::of(identity, whole.min(i64::MAX as u128) as i64);
-        let kept = (index, Some(first));
-        self.shared.keep(name, &found.path, identity, kept);
-        let mut library = lock(&self.shared.library);
-        let listed = library.entries.get_mut(name);
-        let Some(entry) = listed.filter(|entry| entry.identity == found.identity) else {
-            return true;
-        };
-        let played = new_entry(name, found, State::Ready(Arc::new(summary)));
-        *entry = Arc::new(Entry {
-            set: entry.set.clone(),
-            identity,
-            first: Some(first),
-            growing: Some(Growing {
-                seen: reelway_clock::now(),
-                is_behind: true,
-                is_begun: true,
-            }),
-            ..played
-        });
-        drop(library);
-        info!(
-            film = name,
-            "plays as far as {} MiB while it is read whole",
-            identity.size >> 20
-        );
-        self.shared.tell(&Change {
-            changed: vec![name.to_owned()],
-            replaced: Vec::new(),
-        });
-        true
-    }
-
-    fn index_whole(&mut self, name: String, mut found: Found) {
-        let began = reelway_clock::now();
-        // As far as it was indexed before it has grown.
-        let played = self.plays(&name, &found.path);
-        let plays = played.is_some();
-        let mut first = played.as_ref().and_then(|entry| entry.first);
-        // Nothing was said of one of which only the beginning was read.
-        let is_new = played.is_none_or(|entry| entry.is_begun());
-        let may_grow = is_changed_within(&found, RECORDED);
-        let indexed = supervise::guard("indexing", || {
-            supervise::inject("library.index");
-            let scratch = self.shared.scratch();
-            self.shared.shelf.index(&found, may_grow, scratch)
-        });
-        // What panics once does so again: the film stays out until its file changes.
-        let indexed = indexed.unwrap_or_else(|_| {
-            Err(IndexingError::Fault {
-                path: found.path.clone(),
-            })
-        });
-        let state = match indexed {
-            Ok((identity, index))
-                if identity == found.identity || grows(&found, &identity, &index) =>
-            {
-                found.identity = identity;
-                let summary = Arc::new(Summary::of(&index.title));
-                first = First::of_any(identity, summary.duration, found.said, first);
-                for note in index.title.notes.iter().filter(|_| is_new) {
-                    info!(film = name, "{note}");
-                }
-                let kept = (index, first);
-                self.shared.keep(&name, &found.path, identity, kept);
-                State::Ready(summary)
-            }
-            Ok(_) => State::NotReady {
-                reason: "it is being written".into(),
-            },
-            Err(error)
-                if error.may_pass() || (is_changed_within(&found, YOUNG) && !error.is_fault()) =>
-            {
-                State::NotReady {
-                    reason: error.reason(),
-                }
-            }
-            Err(error) => {
-                warn!(film = name, "cannot be played: {error}");
-                State::Unplayable {
-                    reason: error.reason(),
-                }
-            }
-        };
-        let is_ready = matches!(state, State::Ready(_));
-        if is_ready || !plays {
-            self.set_state(&name, &found, state, first);
-        }
-        if is_ready {
-            let now = reelway_clock::now();
-            self.pace.took(&found.path, now, now.since(began));
-        }
-    }
-
-    /// The film of this name, if it plays and lies there.
-    fn plays(&self, name: &str, path: &Path) -> Option<Arc<Entry>> {
-        let entry = self.shared.entry(name);
-        let listed = entry.filter(|entry| entry.path == path);
-        listed.filter(|entry| matches!(entry.state, State::Ready(_)))
-    }
-
-    fn set_state(&self, name: &str, found: &Found, state: State, first: Option<First>) {
-        let mut library = lock(&self.shared.library);
-        let Some(entry) = library.entries.get_mut(name).filter(|entry| {
-            let is_older = entry.identity.may_have_grown_into(&found.identity);
-            entry.identity == found.identity || (entry.path == found.path && is_older)
-        }) else {
-            return;
-        };
-        let same = match (&entry.state, &state) {
-            (State::NotReady { reason: old }, State::NotReady { reason: new }) => old == new,
-            _ => false,
-        };
-        debug!(film = name, ?state, "indexed");
-        let grows = entry.growing.is_some() || found.said.is_some_and(|said| said.grows);
-        *entry = Arc::new(Entry {
-            set: entry.set.clone(),
-            first: first.or(entry.first),
-            growing: grows.then(|| Growing {
-                seen: reelway_clock::now(),
-                is_behind: false,
-                is_begun: false,
-            }),
-            ..new_entry(name, found, state)
-        });
-        drop(library);
-        if !same {
-            self.shared.tell(&Change {
-                changed: vec![name.to_owned()],
-                replaced: Vec::new(),
-            });
+        for (path, ended, took) in reading::index(&self.shared, work.to_index) {
+            self.pace.took(&path, ended, took);
         }
     }
 
@@ -446,12 +281,6 @@ impl Keeper {
     }
 }
 
-/// Whether a film has only grown between being found and being read.
-fn grows(found: &Found, identity: &FileIdentity, index: &Index) -> bool {
-    let may_be = found.identity.may_have_grown_into(identity);
-    may_be && growth::mark(&found.path, identity, index).is_some()
-}
-
 /// Waits until changes have stopped for a moment; false when the library is to stop.
 fn settle(events: &mpsc::Receiver<Event>) -> bool {
     let rounds = SETTLE_AT_MOST.as_millis() / SETTLE.as_millis();
@@ -470,9 +299,4 @@ fn settle(events: &mpsc::Receiver<Event>) -> bool {
         }
     }
     true
-}
-
-fn is_changed_within(found: &Found, time: Duration) -> bool {
-    let now = i128::from(reelway_clock::real().nanos());
-    now - i128::from(found.identity.mtime_ns) < time.as_nanos() as i128
 }

@@ -172,7 +172,10 @@ impl Shared {
             said: None,
             problem: None,
         };
-        let indexed = self.shelf.index(&found, false, self.scratch()).ok();
+        let indexed = self
+            .shelf
+            .index(&found, false, self.scratch(), &entry.progress);
+        let indexed = indexed.ok();
         let Some((_, index)) = indexed.filter(|(identity, _)| *identity == entry.identity) else {
             let words = "its file has changed; it is being indexed again";
             return Err(not_ready(words.to_owned()));

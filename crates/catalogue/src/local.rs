@@ -14,8 +14,9 @@ use reelway_sys::extents::Layout;
 use tracing::{info, warn};
 
 use crate::config::DirectoryConfig;
-use crate::indexing::{self, IndexingError, index_beginning};
-use crate::keeper::{Event, YOUNG};
+use crate::indexing::{self, IndexingError, YOUNG, index_beginning};
+use crate::keeper::Event;
+use crate::progress::Progress;
 use crate::recordings::Recordings;
 use crate::scan::scan;
 use crate::shelf::{Found, Shelf};
@@ -109,6 +110,7 @@ impl Shelf for Local {
         found: &Found,
         may_grow: bool,
         scratch: Scratch,
+        progress: &Progress,
     ) -> Result<(FileIdentity, Index), IndexingError> {
         let path = &found.path;
         let parts = indexing::open(path)?;
@@ -121,7 +123,7 @@ impl Shelf for Local {
             Some(so_far) => so_far.go_on(identity.size),
             None => Indexer::with_scratch(identity.size, self.options, scratch),
         };
-        let (index, so_far) = indexing::index_parts(&parts, path, indexer, may_grow)?;
+        let (index, so_far) = indexing::index_parts(&parts, path, indexer, may_grow, progress)?;
         if let (Some(so_far), Some(file)) = (so_far, parts.only()) {
             lock(&self.recordings).keep(path, (file, identity), so_far);
         }

@@ -22,6 +22,7 @@ pub(crate) fn new_entry(name: &str, found: &Found, state: State) -> Entry {
         state,
         first: None,
         growing: None,
+        progress: Arc::default(),
     }
 }
 

@@ -10,6 +10,7 @@ use reelway_sys::FileIdentity;
 use crate::growth::Said;
 use crate::indexing::IndexingError;
 use crate::placement::Soon;
+use crate::progress::Progress;
 use crate::subtitles::SubtitleFile;
 
 /// A film that was found.
@@ -39,12 +40,13 @@ pub trait Shelf: Send + Sync + 'static {
     fn look(&self) -> Result<Vec<Found>, String>;
 
     /// Reads a film's tables. The identity is that of what was read. `may_grow`: it was changed a moment ago, and may be read again
-    /// soon, with more at its end.
+    /// soon, with more at its end. What has been read is told to `progress`.
     fn index(
         &self,
         found: &Found,
         may_grow: bool,
         scratch: Scratch,
+        progress: &Progress,
     ) -> Result<(FileIdentity, Index), IndexingError>;
 
     /// Reads the beginning of a film that would take long to be read whole: it is played as far as that until it is. The

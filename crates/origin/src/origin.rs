@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use reelway_catalogue::{Found, IndexingError, Shelf, Soon, SubtitleFile, SubtitlePlace};
+use reelway_catalogue::{Found, IndexingError, Progress, Shelf, Soon, SubtitleFile, SubtitlePlace};
 use reelway_clock::Monotonic;
 use reelway_media::{Index, IndexOptions, Indexer, ReadIndexError, Scratch, index_growing};
 use reelway_store::{BlockSource, Fill, Lane, Opener, ReadError, Store};
@@ -211,6 +211,7 @@ impl Shelf for Origin {
         found: &Found,
         _may_grow: bool,
         scratch: Scratch,
+        progress: &Progress,
     ) -> Result<(FileIdentity, Index), IndexingError> {
         let elsewhere = |reason: String| IndexingError::Elsewhere {
             path: found.path.clone(),
@@ -249,6 +250,7 @@ impl Shelf for Origin {
             }
             let from = (range.start - window.0.start) as usize;
             bytes.extend_from_slice(&window.1[from..from + (range.end - range.start) as usize]);
+            progress.tell(range.end, film.identity.size);
             Ok(())
         };
         let options = IndexOptions {

@@ -5,7 +5,7 @@ import { Address } from "../components/address";
 import { Kept } from "../components/kept";
 import { Notice } from "../components/notice";
 import { feed } from "../feed";
-import { channels, clock, frameRate, language, moment, rate, size, titleParts } from "../format";
+import { channels, clock, frameRate, language, moment, rate, size, soFar, titleParts } from "../format";
 import { judge, thisBrowser } from "../playable";
 import { Player } from "../player/player";
 import { help } from "../player/shortcuts";
@@ -69,7 +69,7 @@ export function FilmPage({ title }: { title: string }) {
 /** The player, or in its place why there is none. */
 function Stage({ film }: { film: api.FilmDetail }) {
   if (film.state === "indexing") {
-    return <Stand kind="wait" title="This film is being indexed" text="It will be ready in a moment." />;
+    return <Stand kind="wait" title="This film is being indexed" text={soFar(film.indexed)} />;
   }
   if (film.state === "not_ready") {
     return <Stand kind="wait" title="This film is not ready yet" text={film.reason ?? "It will be available when it is complete."} />;

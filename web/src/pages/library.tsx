@@ -5,7 +5,7 @@ import { SearchIcon, ViewersIcon } from "../components/icons";
 import { Notice } from "../components/notice";
 import { Poster } from "../components/poster";
 import { feed, useNode } from "../feed";
-import { clock, count, size, spoken, titleParts } from "../format";
+import { clock, count, size, soFar, spoken, titleParts } from "../format";
 import { judge, thisBrowser } from "../playable";
 import { format, type Sort } from "../routes";
 
@@ -162,7 +162,7 @@ function Tile({ film }: { film: api.Film }) {
   const trouble = playable
     ? (film.protocols.hls ?? (verdict?.way === null ? verdict.why : null))
     : film.state === "indexing"
-      ? "Being indexed, ready in a moment"
+      ? `Being indexed. ${soFar(film.indexed)}`
       : film.reason;
   return (
     <li>

@@ -54,3 +54,9 @@ test("a title's last part is its name, the rest its place", () => {
   assert.deepEqual(format.titleParts("bunny"), { name: "bunny", place: "" });
   assert.deepEqual(format.titleParts("a/b/50% “x”"), { name: "50% “x”", place: "a / b" });
 });
+
+test("moments are to the minute, and how far a film was read in whole percent", () => {
+  assert.equal(format.moment("2026-11-21T08:42:57Z"), "2026-11-21 08:42 UTC");
+  assert.equal(format.soFar(null), "It will be ready in a moment.");
+  assert.equal(format.soFar(0.999), "99 % of its file has been read.");
+});

@@ -92,6 +92,8 @@ pub(super) struct FilmJson {
     modified: String,
     state: &'static str,
     reason: Option<String>,
+    /// The share of its file that was read so far to index it.
+    indexed: Option<f64>,
     growing: bool,
     duration: Option<f64>,
     bitrate: Option<u64>,
@@ -187,6 +189,7 @@ impl FilmJson {
             modified: instant(entry.identity.mtime_ns),
             state: entry.state.name(),
             reason: reason.clone(),
+            indexed: indexed(entry),
             growing: films.grows(entry, now),
             duration: summary.map(|summary| seconds(summary.duration)),
             bitrate: summary.map(Summary::bitrate),
@@ -256,6 +259,13 @@ fn audio(summary: &Summary) -> Vec<AudioJson> {
 }
 
 /// Nanoseconds since 1970 as RFC 3339 in UTC, whole seconds.
+/// The share of a film's file that has been read, while it is being indexed or of what is beyond its beginning.
+fn indexed(entry: &Entry) -> Option<f64> {
+    let is_being = matches!(entry.state, FilmState::Indexing) || entry.is_begun();
+    let share = entry.progress.share().filter(|_| is_being)?;
+    Some((share * 1e3).round() / 1e3)
+}
+
 fn instant(nanos: i64) -> String {
     let whole = nanos.max(0) as u64 / 1_000_000_000 * 1_000_000_000;
     Real::from_nanos(whole).to_string()

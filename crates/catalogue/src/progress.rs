@@ -1,0 +1,43 @@
+//! How much of a film's file has been read to index it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How much of a film's file has been read to index it.
+#[derive(Debug, Default)]
+pub struct Progress {
+    read: AtomicU64,
+    of: AtomicU64,
+}
+
+impl Progress {
+    /// So many bytes have been read of so many.
+    pub fn tell(&self, read: u64, of: u64) {
+        self.of.store(of, Ordering::Relaxed);
+        self.read.store(read, Ordering::Relaxed);
+    }
+
+    /// The share that has been read, 0 to 1; `None`: nothing was read yet.
+    pub fn share(&self) -> Option<f64> {
+        let (read, of) = (
+            self.read.load(Ordering::Relaxed),
+            self.of.load(Ordering::Relaxed),
+        );
+        (of > 0).then(|| (read as f64 / of as f64).min(1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_known_once_something_was_read() {
+        let progress = Progress::default();
+        assert_eq!(progress.share(), None);
+        progress.tell(1, 4);
+        assert_eq!(progress.share(), Some(0.25));
+        // It was cut meanwhile.
+        progress.tell(9, 4);
+        assert_eq!(progress.share(), Some(1.0));
+    }
+}

@@ -1,0 +1,339 @@
+//! Indexes the films that a look at the shelf found: those of one disk one after the other, those of several at the same time.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use reelway_clock::Monotonic;
+use reelway_media::Index;
+use reelway_supervise::{self as supervise, lock};
+use reelway_sys::FileIdentity;
+use tracing::{debug, info, warn};
+
+use crate::entry::{Entry, State, Summary};
+use crate::growth::{self, First, Growing};
+use crate::indexing::{IndexingError, YOUNG};
+use crate::library::{Change, Shared};
+use crate::seen::new_entry;
+use crate::shelf::Found;
+
+/// A file changed more recently than this may be a recording that is still being made.
+const RECORDED: Duration = Duration::from_secs(60);
+/// Disks that are read at the same time, at most.
+const MOST_DISKS: usize = 16;
+
+/// A film by its name.
+type Named = (String, Found);
+
+/// A film that was indexed: its path, when that had ended, and how long it took.
+type Took = (PathBuf, Monotonic, Duration);
+
+/// Indexes films; those that can be played.
+pub(crate) fn index(shared: &Shared, films: Vec<Named>) -> Vec<Took> {
+    let mut disks: BTreeMap<u64, Vec<Named>> = BTreeMap::new();
+    for (name, found) in films {
+        let disk = disks.entry(found.identity.device).or_default();
+        disk.push((name, found));
+    }
+    let helpers = disks.len().min(MOST_DISKS).saturating_sub(1);
+    let disks = Mutex::new(disks);
+    let work = || {
+        let (reading, mut took) = (Reading { shared }, Vec::new());
+        // The lock is not held while a disk is read.
+        let next = || lock(&disks).pop_first();
+        while let Some((_, films)) = next() {
+            took.extend(reading.index(films));
+        }
+        took
+    };
+    thread::scope(|scope| {
+        // What no thread can be started for is done by this one.
+        let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let helpers: Vec<_> = (0..helpers).filter_map(start).collect();
+        let mut took = work();
+        for helper in helpers {
+            // A panic ends the look, as one of this thread does.
+            let its = helper.join();
+            took.extend(its.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        took
+    })
+}
+
+/// Indexes the films of one disk.
+struct Reading<'a> {
+    shared: &'a Shared,
+}
+
+impl Reading<'_> {
+    /// Of those that take long, the beginning first, so that all films play soon.
+    fn index(&self, films: Vec<Named>) -> Vec<Took> {
+        let (mut large, mut took) = (Vec::new(), Vec::new());
+        for (name, found) in films {
+            if self.begin(&name, &found) {
+                large.push((name, found));
+            } else {
+                took.extend(self.index_whole(&name, found));
+            }
+        }
+        let large = large.into_iter();
+        took.extend(large.filter_map(|(name, found)| self.index_whole(&name, found)));
+        took
+    }
+
+    /// Indexes the beginning of a film that takes long, and does not play yet; whether that was done. It is then a recording of which
+    /// there is more than was indexed.
+    fn begin(&self, name: &str, found: &Found) -> bool {
+        if self.plays(name, &found.path).is_some() {
+            return false;
+        }
+        let shelf = &self.shared.shelf;
+        let begun = supervise::guard("indexing", || {
+            shelf.index_beginning(found, self.shared.scratch())
+        });
+        let Ok(Some((identity, index))) = begun else {
+            return false;
+        };
+        let summary = Summary::of(&index.title);
+        let duration = u128::try_from(summary.duration).unwrap_or(0);
+        let whole = duration * u128::from(found.identity.size) / u128::from(identity.size.max(1));
+        let first = First::of(identity, whole.min(i64::MAX as u128) as i64);
+        let kept = (index, Some(first));
+        self.shared.keep(name, &found.path, identity, kept);
+        let mut library = lock(&self.shared.library);
+        let listed = library.entries.get_mut(name);
+        let Some(entry) = listed.filter(|entry| entry.identity == found.identity) else {
+            return true;
+        };
+        let played = new_entry(name, found, State::Ready(Arc::new(summary)));
+        *entry = Arc::new(Entry {
+            set: entry.set.clone(),
+            identity,
+            first: Some(first),
+            growing: Some(Growing {
+                seen: reelway_clock::now(),
+                is_behind: true,
+                is_begun: true,
+            }),
+            ..played
+        });
+        drop(library);
+        info!(
+            film = name,
+            "plays as far as {} MiB while it is read whole",
+            identity.size >> 20
+        );
+        self.shared.tell(&Change {
+            changed: vec![name.to_owned()],
+            replaced: Vec::new(),
+        });
+        true
+    }
+
+    /// Indexes a film; when that has ended, and how long it took, if it can be played.
+    fn index_whole(&self, name: &str, mut found: Found) -> Option<Took> {
+        let began = reelway_clock::now();
+        // As far as it was indexed before it has grown.
+        let played = self.plays(name, &found.path);
+        let plays = played.is_some();
+        let mut first = played.as_ref().and_then(|entry| entry.first);
+        // Nothing was said of one of which only the beginning was read.
+        let is_new = played.is_none_or(|entry| entry.is_begun());
+        let may_grow = is_changed_within(&found, RECORDED);
+        let listed = self.shared.entry(name);
+        let progress = listed.map(|entry| Arc::clone(&entry.progress));
+        let progress = progress.unwrap_or_default();
+        let indexed = supervise::guard("indexing", || {
+            supervise::inject("library.index");
+            let scratch = self.shared.scratch();
+            self.shared
+                .shelf
+                .index(&found, may_grow, scratch, &progress)
+        });
+        // What panics once does so again: the film stays out until its file changes.
+        let indexed = indexed.unwrap_or_else(|_| {
+            Err(IndexingError::Fault {
+                path: found.path.clone(),
+            })
+        });
+        let state = match indexed {
+            Ok((identity, index))
+                if identity == found.identity || grows(&found, &identity, &index) =>
+            {
+                found.identity = identity;
+                let summary = Arc::new(Summary::of(&index.title));
+                first = First::of_any(identity, summary.duration, found.said, first);
+                for note in index.title.notes.iter().filter(|_| is_new) {
+                    info!(film = name, "{note}");
+                }
+                let kept = (index, first);
+                self.shared.keep(name, &found.path, identity, kept);
+                State::Ready(summary)
+            }
+            Ok(_) => State::NotReady {
+                reason: "it is being written".into(),
+            },
+            Err(error)
+                if error.may_pass() || (is_changed_within(&found, YOUNG) && !error.is_fault()) =>
+            {
+                State::NotReady {
+                    reason: error.reason(),
+                }
+            }
+            Err(error) => {
+                warn!(film = name, "cannot be played: {error}");
+                State::Unplayable {
+                    reason: error.reason(),
+                }
+            }
+        };
+        let is_ready = matches!(state, State::Ready(_));
+        if is_ready || !plays {
+            self.set_state(name, &found, state, first);
+        }
+        let now = reelway_clock::now();
+        is_ready.then(|| (found.path, now, now.since(began)))
+    }
+
+    /// The film of this name, if it plays and lies there.
+    fn plays(&self, name: &str, path: &Path) -> Option<Arc<Entry>> {
+        let entry = self.shared.entry(name);
+        let listed = entry.filter(|entry| entry.path == path);
+        listed.filter(|entry| matches!(entry.state, State::Ready(_)))
+    }
+
+    fn set_state(&self, name: &str, found: &Found, state: State, first: Option<First>) {
+        let mut library = lock(&self.shared.library);
+        let Some(entry) = library.entries.get_mut(name).filter(|entry| {
+            let is_older = entry.identity.may_have_grown_into(&found.identity);
+            entry.identity == found.identity || (entry.path == found.path && is_older)
+        }) else {
+            return;
+        };
+        let same = match (&entry.state, &state) {
+            (State::NotReady { reason: old }, State::NotReady { reason: new }) => old == new,
+            _ => false,
+        };
+        debug!(film = name, ?state, "indexed");
+        let grows = entry.growing.is_some() || found.said.is_some_and(|said| said.grows);
+        *entry = Arc::new(Entry {
+            set: entry.set.clone(),
+            first: first.or(entry.first),
+            growing: grows.then(|| Growing {
+                seen: reelway_clock::now(),
+                is_behind: false,
+                is_begun: false,
+            }),
+            ..new_entry(name, found, state)
+        });
+        drop(library);
+        if !same {
+            self.shared.tell(&Change {
+                changed: vec![name.to_owned()],
+                replaced: Vec::new(),
+            });
+        }
+    }
+}
+
+/// Whether a film has only grown between being found and being read.
+fn grows(found: &Found, identity: &FileIdentity, index: &Index) -> bool {
+    let may_be = found.identity.may_have_grown_into(identity);
+    may_be && growth::mark(&found.path, identity, index).is_some()
+}
+
+fn is_changed_within(found: &Found, time: Duration) -> bool {
+    let now = i128::from(reelway_clock::real().nanos());
+    now - i128::from(found.identity.mtime_ns) < time.as_nanos() as i128
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Barrier, OnceLock};
+
+    use reelway_media::Scratch;
+
+    use super::*;
+    use crate::progress::Progress;
+    use crate::shelf::Shelf;
+    use crate::unsaved::IndexMemory;
+
+    /// Films that are read only while as many others are.
+    struct Together {
+        others: Barrier,
+        library: OnceLock<Arc<Shared>>,
+    }
+
+    impl Shelf for Together {
+        fn look(&self) -> Result<Vec<Found>, String> {
+            Ok(Vec::new())
+        }
+
+        fn index(
+            &self,
+            found: &Found,
+            _may_grow: bool,
+            _scratch: Scratch,
+            progress: &Progress,
+        ) -> Result<(FileIdentity, Index), IndexingError> {
+            progress.tell(1, 4);
+            self.others.wait();
+            let listed = self
+                .library
+                .get()
+                .and_then(|shared| shared.entry(&found.file));
+            assert_eq!(listed.and_then(|entry| entry.progress.share()), Some(0.25));
+            Err(IndexingError::Foreign {
+                path: found.path.clone(),
+                reason: "it is no film".into(),
+            })
+        }
+
+        fn patience(&self, _unfinished: bool) -> Duration {
+            Duration::MAX
+        }
+    }
+
+    fn found(device: u64, inode: u64) -> Found {
+        Found {
+            path: PathBuf::from(format!("/{device}/{inode}")),
+            file: format!("{device}-{inode}"),
+            identity: FileIdentity {
+                device,
+                inode,
+                size: 4,
+                mtime_ns: 0,
+            },
+            via: Vec::new(),
+            subtitles: Vec::new(),
+            said: None,
+            problem: None,
+        }
+    }
+
+    #[test]
+    fn films_of_several_disks_are_read_at_the_same_time_and_lists_show_how_far() {
+        let shelf = Arc::new(Together {
+            others: Barrier::new(3),
+            library: OnceLock::new(),
+        });
+        let shared = Shared::new(shelf.clone(), None, IndexMemory::default());
+        let shared = Arc::new(shared);
+        assert!(shelf.library.set(shared.clone()).is_ok());
+        // Two of each disk: with one thread, or one film after the other, the first would wait for ever.
+        let films: Vec<Found> = (0..6).map(|number| found(number % 3, number)).collect();
+        for found in &films {
+            let entry = Arc::new(new_entry(&found.file, found, State::Indexing));
+            lock(&shared.library)
+                .entries
+                .insert(found.file.clone(), entry);
+        }
+        let named = films.into_iter().map(|found| (found.file.clone(), found));
+        assert!(index(&shared, named.collect()).is_empty());
+        for entry in shared.list() {
+            assert!(matches!(entry.state, State::Unplayable { .. }), "{entry:?}");
+        }
+    }
+}
