@@ -18,7 +18,8 @@ fn lost(network: &Network) -> u64 {
     count.unwrap_or_else(|| panic!("no count: {said}"))
 }
 
-/// What a viewer gets of a film over a cable that loses packets of its first `bytes`, as nft writes them, and how many it lost.
+/// What a viewer gets of a film over a cable that loses packets of its first `bytes`, as nft writes them, but for the first 100
+/// kbytes, and how many it lost.
 fn over_a_bad_cable(name: &str, offer: bool, bytes: &str) -> (Vec<Line>, u64) {
     let library = library(&[name]);
     let network = Network::new();
@@ -34,7 +35,7 @@ fn over_a_bad_cable(name: &str, offer: bool, bytes: &str) -> (Vec<Line>, u64) {
     network.on_viewer("nft add counter inet loss lost");
     network.on_viewer("nft add chain inet loss input { type filter hook input priority 0 ; }");
     network.on_viewer(&format!(
-        "nft add rule inet loss input udp sport {} quota until {bytes} numgen random mod 50 0 counter name lost drop",
+        "nft add rule inet loss input udp sport {} quota until {bytes} quota over 100 kbytes numgen random mod 50 0 counter name lost drop",
         server.rtp
     ));
     let url = server.rtsp_url(name);
@@ -50,8 +51,8 @@ fn over_a_bad_cable(name: &str, offer: bool, bytes: &str) -> (Vec<Line>, u64) {
     (lines, lost)
 }
 
-// What comes behind a lost packet shows that it is lost; behind a film's last one comes nothing. So the end of each film
-// stays whole.
+// What comes before and behind a lost packet shows that it is lost; nothing comes before a track's first one and behind its last
+// one. So the beginning and the end of each film stay whole.
 
 #[test]
 fn what_is_lost_on_the_way_is_sent_again_and_the_film_arrives_whole() {

@@ -191,7 +191,13 @@ fn what_is_on_the_tier_of_a_recording_stays_when_it_has_grown_and_goes_with_it()
     let edge = start();
     let grown = edge.open(long, 0);
     assert_eq!(edge.store.lacks(&grown), Some(vec![10, 11]));
-    assert_eq!(edge.play(&grown, 0..long), [10, 11]);
+    // What is played is written a moment later; what is brought is there.
+    for block in [10, 11] {
+        assert!(wait_for(edge.store.bring(&grown, block)).unwrap());
+    }
+    let fetched = std::mem::take(&mut *edge.fetched.lock().unwrap());
+    assert_eq!(fetched, [10, 11]);
+    assert_eq!(edge.play(&grown, 0..long), []);
     edge.store.purge(grown.identity());
     assert_eq!(edge.store.lacks(&grown).unwrap().len(), 12);
     assert_eq!(edge.play(&grown, 0..long).len(), 12);
