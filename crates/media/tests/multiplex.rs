@@ -1,15 +1,16 @@
 //! Transport streams that are made here, as one track of all their packets.
 
 mod made;
+mod sent;
 
 use std::ops::Range;
 
 use made::{FIRST_CLOCK, film};
 use proptest::prelude::*;
-use reelway_media::exchange::{self, Incoming};
 use reelway_media::{
     Codec, Filled, Filling, Index, IndexOptions, STEP, Sample, Samples, Track, index_with,
 };
+use sent::sent;
 
 fn index(file: &[u8]) -> Index {
     let read = |range: Range<u64>, bytes: &mut Vec<u8>| {
@@ -263,19 +264,6 @@ fn where_the_time_is_stated_rarely_samples_are_short_all_the_same() {
         "{:?}",
         title.notes
     );
-}
-
-/// The index as another server gets it.
-fn sent(index: &Index, len: u64, change: impl FnOnce(&mut Index)) -> Result<Index, String> {
-    let mut index = index.clone();
-    change(&mut index);
-    let mut bytes = exchange::head(&index.title, len);
-    for table in &index.tables {
-        bytes.extend(table.iter().flat_map(|sample| sample.to_record()));
-    }
-    let mut incoming = Incoming::new(len, IndexOptions::default());
-    incoming.feed(&bytes).map_err(|error| error.to_string())?;
-    incoming.finish().map_err(|error| error.to_string())
 }
 
 #[test]

@@ -1,15 +1,16 @@
 //! Matroska films whose frames are stored without their first bytes (header stripping): the view has them whole.
 
 mod ebml;
+mod sent;
 
 use std::ops::Range;
 
 use ebml::*;
 use proptest::prelude::*;
-use reelway_media::exchange::{self, Incoming};
 use reelway_media::{
     Filled, Filling, Index, IndexErrorKind, IndexOptions, Indexer, Place, STEP, Step, WITH_HEADS,
 };
+use sent::sent;
 
 /// What a track says whose frames are stored without these bytes.
 fn stripping(head: &[u8]) -> Vec<u8> {
@@ -137,19 +138,6 @@ fn interleaved(count: usize) -> Vec<Frames> {
         _ => block_of(2, &[200, 0, 255, 256]),
     };
     (0..count).map(turn).collect()
-}
-
-/// The index as another server gets it.
-fn sent(index: &Index, len: u64, change: impl FnOnce(&mut Index)) -> Result<Index, String> {
-    let mut index = index.clone();
-    change(&mut index);
-    let mut bytes = exchange::head(&index.title, len);
-    for table in &index.tables {
-        bytes.extend(table.iter().flat_map(|sample| sample.to_record()));
-    }
-    let mut incoming = Incoming::new(len, IndexOptions::default());
-    incoming.feed(&bytes).map_err(|error| error.to_string())?;
-    incoming.finish().map_err(|error| error.to_string())
 }
 
 #[test]

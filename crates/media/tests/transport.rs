@@ -1,17 +1,18 @@
 //! Transport streams that are made here: whatever way their samples are cut into packets, the view has them whole.
 
 mod made;
+mod sent;
 
 use std::ops::Range;
 
 use proptest::prelude::*;
-use reelway_media::exchange::{self, Incoming};
 use reelway_media::{
     Codec, Container, Filled, Filling, Index, IndexOptions, Indexer, Place, Sample, SampleTable,
     Samples, Unfinished, index_growing, index_with,
 };
 
 use made::*;
+use sent::sent;
 
 fn index(file: &[u8]) -> Index {
     let read = |range: Range<u64>, bytes: &mut Vec<u8>| {
@@ -113,19 +114,6 @@ fn a_part_in_the_middle_needs_little_of_the_file() {
     assert!(wanted.end - wanted.start < 600 << 10, "{wanted:?} of {len}");
     let (_, reads) = view(&file, &index, at..at + (256 << 10));
     assert_eq!(reads, 1);
-}
-
-/// The index as another server gets it.
-fn sent(index: &Index, len: u64, change: impl FnOnce(&mut Index)) -> Result<Index, String> {
-    let mut index = index.clone();
-    change(&mut index);
-    let mut bytes = exchange::head(&index.title, len);
-    for table in &index.tables {
-        bytes.extend(table.iter().flat_map(|sample| sample.to_record()));
-    }
-    let mut incoming = Incoming::new(len, IndexOptions::default());
-    incoming.feed(&bytes).map_err(|error| error.to_string())?;
-    incoming.finish().map_err(|error| error.to_string())
 }
 
 #[test]
