@@ -126,17 +126,17 @@ impl Counter {
         let path = IndexFile::path_for(directory, &entry.identity);
         let (mut title, samples) = IndexFile::open(&path, &entry.identity)?;
         let began = reelway_clock::now();
-        let film = counting::Film {
+        let film = counting::Uncounted {
             title: &title,
             samples: &samples,
             path: &entry.path,
             identity: entry.identity,
         };
         let given = &self.config.given;
-        let (mut pace, mut since) = (Pace::new(given()), began);
+        let (mut restraint, mut since) = (Restraint::new(given()), began);
         let mut go_on = || {
             let now = reelway_clock::now();
-            let is_stopped = rest(stop, pace.rest(now, now.since(since), given())).is_err();
+            let is_stopped = rest(stop, restraint.rest(now, now.since(since), given())).is_err();
             since = reelway_clock::now();
             !is_stopped
         };
@@ -169,17 +169,17 @@ fn packets(title: &Title) -> u64 {
 }
 
 /// How long it rests.
-struct Pace {
+struct Restraint {
     /// What viewers had been given by when it looked last.
     given: u64,
     /// When they were last seen to be given something.
     watched: Option<Monotonic>,
 }
 
-impl Pace {
-    fn new(given: u64) -> Pace {
+impl Restraint {
+    fn new(given: u64) -> Restraint {
         let watched = None;
-        Pace { given, watched }
+        Restraint { given, watched }
     }
 
     /// For how long it rests after it has worked so long, and viewers have been `given` so much.
@@ -212,12 +212,12 @@ mod tests {
     fn it_rests_much_longer_while_somebody_watches() {
         let at = |seconds: u64| Monotonic::from_nanos(seconds * 1_000_000_000);
         let worked = Duration::from_millis(10);
-        let mut pace = Pace::new(7);
-        assert_eq!(pace.rest(at(1), worked, 7), 3 * worked);
-        assert_eq!(pace.rest(at(2), worked, 8), 100 * worked);
-        assert_eq!(pace.rest(at(11), worked, 8), 100 * worked);
-        assert_eq!(pace.rest(at(12), worked, 8), 3 * worked);
-        assert_eq!(pace.rest(at(13), worked, 9), 100 * worked);
-        assert_eq!(pace.rest(at(14), 1000 * worked, 9), LONGEST_REST);
+        let mut restraint = Restraint::new(7);
+        assert_eq!(restraint.rest(at(1), worked, 7), 3 * worked);
+        assert_eq!(restraint.rest(at(2), worked, 8), 100 * worked);
+        assert_eq!(restraint.rest(at(11), worked, 8), 100 * worked);
+        assert_eq!(restraint.rest(at(12), worked, 8), 3 * worked);
+        assert_eq!(restraint.rest(at(13), worked, 9), 100 * worked);
+        assert_eq!(restraint.rest(at(14), 1000 * worked, 9), LONGEST_REST);
     }
 }

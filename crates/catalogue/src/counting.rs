@@ -38,14 +38,14 @@ pub(crate) enum CountError {
 }
 
 /// A film whose packets are counted.
-pub(crate) struct Film<'a> {
+pub(crate) struct Uncounted<'a> {
     pub title: &'a Title,
     pub samples: &'a dyn Samples,
     pub path: &'a Path,
     pub identity: FileIdentity,
 }
 
-impl Film<'_> {
+impl Uncounted<'_> {
     /// What each track's groups become, in the order of [`Title::recorded`]. Before each part of the film is read, `go_on` is asked
     /// whether to.
     pub fn count(
@@ -60,7 +60,7 @@ impl Film<'_> {
         let window = Window {
             film: self,
             file: &file,
-            state: RefCell::new(State {
+            state: RefCell::new(Loaded {
                 range: 0..0,
                 bytes: Vec::new(),
                 room: Vec::new(),
@@ -109,12 +109,12 @@ impl Film<'_> {
 
 /// A part of the film in memory that follows what is asked for.
 struct Window<'a> {
-    film: &'a Film<'a>,
+    film: &'a Uncounted<'a>,
     file: &'a Parts,
-    state: RefCell<State<'a>>,
+    state: RefCell<Loaded<'a>>,
 }
 
-struct State<'a> {
+struct Loaded<'a> {
     range: Range<u64>,
     bytes: Vec<u8>,
     /// What making a part of a view works with.
@@ -126,7 +126,7 @@ struct State<'a> {
 
 impl Window<'_> {
     /// Has the part in memory that byte `offset` lies in.
-    fn load(&self, state: &mut State<'_>, offset: u64) -> Result<(), CountError> {
+    fn load(&self, state: &mut Loaded<'_>, offset: u64) -> Result<(), CountError> {
         if !(state.go_on)() {
             return Err(CountError::Stopped);
         }
@@ -148,7 +148,7 @@ impl Window<'_> {
     }
 
     /// Makes a part of a film's view.
-    fn make(&self, state: &mut State<'_>, range: Range<u64>) -> Result<(), CountError> {
+    fn make(&self, state: &mut Loaded<'_>, range: Range<u64>) -> Result<(), CountError> {
         let len = self.film.identity.size;
         let filling = Filling::new(self.film.title, self.film.samples, len, range)?;
         let mut filling = filling.ok_or(CountError::Changed)?;
@@ -203,7 +203,7 @@ pub fn count_packets(
 ) -> Result<(), IndexingError> {
     // Says why it cannot be opened in the words of indexing.
     open(path)?;
-    let film = Film {
+    let film = Uncounted {
         title: &index.title,
         samples: &index.tables,
         path,
