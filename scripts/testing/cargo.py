@@ -39,13 +39,10 @@ def package_name(package_id, directory):
     return fragment.split("@")[0] if "@" in fragment else os.path.basename(directory)
 
 
-# Programs that are run side by side.
-AT_ONCE = 3
-
-
-def suite(run, title, arguments, env=None, cwd=None, wanted=lambda name: True, together=lambda name: False, first=()):
-    """Runs the test programs of `cargo test ARGUMENTS` whose names are wanted: one after the other, then side by side those
-    that may run together, of which those named in `first` begin first."""
+def suite(run, title, arguments, env=None, cwd=None, wanted=lambda name: True, together=lambda name: False, at_once=3,
+          first=()):
+    """Runs the test programs of `cargo test ARGUMENTS` whose names are wanted: one after the other, then, so many at once,
+    those that may run together, of which those named in `first` begin first."""
     began = run.begin(f"{title}: build")
     found = programs(arguments, cwd)
     run.end(f"{title}: build", began)
@@ -61,8 +58,9 @@ def suite(run, title, arguments, env=None, cwd=None, wanted=lambda name: True, t
     for name, work in works:
         if not together(name):
             work()
-    works.sort(key=lambda each: each[0] not in first)
-    run.side_by_side([work for name, work in works if together(name)], AT_ONCE)
+    order = {name: place for place, name in enumerate(first)}
+    works.sort(key=lambda each: order.get(each[0], len(order)))
+    run.side_by_side([work for name, work in works if together(name)], at_once)
 
 
 def documentation(run, title, arguments, cwd=None):

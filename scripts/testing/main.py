@@ -14,35 +14,15 @@ from runner import Run
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # All tests are built with one set of features: with others, cargo would build everything anew.
 ALL = ["--workspace"]
-# Programs that have the machine for themselves: they measure times to the millisecond, or take all of the processors. All
+# Programs that have the machine for themselves: they measure times to the microsecond, or take all of the processors. All
 # others wait for players' and films' own times most of theirs, and run side by side.
 ALONE = {
     "reelway-clock",
-    "reelway-clock-preload::aarch64",
     "reelway-clock-preload::contract",
-    "reelway-clock-preload::lab",
-    "reelway-clock-preload::programs",
     "reelway-clock::threads",
-    "reelway-sender::lab",
     "reelway-sim::seeds",
-    "reelway-tests::api_load",
-    "reelway-tests::bounded",
-    "reelway-tests::calibration",
-    "reelway-tests::crowd",
-    "reelway-tests::hostile",
-    "reelway-tests::media",
-    "reelway-tests::refusals",
-    "reelway-tests::rtsp_ffmpeg",
-    "reelway-tests::rtsp_loss",
-    "reelway-tests::segments",
-    "reelway-tests::standstill",
-    "reelway-tests::sync",
-    "reelway-tests::unread",
-    "reelway-tests::wire",
-    "reelway-tests::yardstick",
-    "reelway-tests::yardstick_http",
-    "reelway-tests::yardstick_many",
 }
+
 
 
 def lints(run):
@@ -66,7 +46,19 @@ def is_end_to_end(program):
 
 
 # Those of the others that take longest. They begin first, so that none of them runs on when all are done.
-LONGEST = ["reelway-tests::unplayed", "reelway-tests::rtsp_gstreamer", "reelway-tests::rtsp_avformat", "reelway-tests::director"]
+LONGEST = {
+    "crates": ["reelway-sender::lab", "reelway-clock-preload::lab"],
+    "end to end": [
+        "reelway-tests::rtsp_ffmpeg",
+        "reelway-tests::director",
+        "reelway-tests::origins",
+        "reelway-tests::crowd",
+        "reelway-tests::unplayed",
+        "reelway-tests::rtsp_gstreamer",
+        "reelway-tests::unread",
+    ],
+}
+
 
 
 def may_share(name):
@@ -74,7 +66,8 @@ def may_share(name):
 
 
 def crates(run):
-    cargo.suite(run, "crates", ALL, wanted=lambda name: not is_end_to_end(name), together=may_share)
+    others = lambda name: not is_end_to_end(name)
+    cargo.suite(run, "crates", ALL, wanted=others, together=may_share, first=LONGEST["crates"])
     cargo.documentation(run, "examples in the documentation", ALL)
 
 
@@ -89,9 +82,10 @@ def fuzzing(run):
 
 
 def end_to_end(run):
-    # Few tests at once: they measure, and the machine may be small.
-    cargo.suite(run, "end to end", ALL, {"RUST_TEST_THREADS": "2"}, wanted=is_end_to_end, together=may_share,
-                first=LONGEST)
+    # Few tests at once in each of the programs: the machine may be small.
+    env = {"RUST_TEST_THREADS": "2"}
+    cargo.suite(run, "end to end", ALL, env, wanted=is_end_to_end, together=may_share, at_once=4,
+                first=LONGEST["end to end"])
 
 
 # Tests in a browser that measure how films are played, and want the machine for themselves.
