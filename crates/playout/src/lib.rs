@@ -55,7 +55,7 @@ pub use group::{Group, InMemory};
 pub use groups::{Asked, GroupKey, Groups};
 pub use host::{Host, Prefetch, Script, Share};
 pub use kept::Kept;
-pub use lane::{Job, Lane, Lost};
+pub use lane::{JOBS, Job, Lane, Lost};
 pub use lateness::{LATENESS_BOUNDS, Lateness};
 pub use link::{Link, Others, Way};
 pub use making::{GroupPlan, Wanted};

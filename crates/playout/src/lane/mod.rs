@@ -29,4 +29,4 @@ mod walk;
 
 pub use body::Lane;
 pub use lost::Lost;
-pub use walk::Job;
+pub use walk::{JOBS, Job};

@@ -15,6 +15,9 @@ use crate::stream::Stream;
 /// which they left, to some 100 µs.
 const TOGETHER: usize = 32;
 
+/// Jobs of one [`Lane::poll`] at most, where streams have two tracks: all of them may be due when a thread is late.
+pub const JOBS: usize = 2 * TOGETHER;
+
 /// Packets to be sent over UDP.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {

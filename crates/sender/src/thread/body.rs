@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use crossbeam_channel::Receiver;
-use reelway_playout::{Job, StreamId};
+use reelway_playout::{JOBS, Job, StreamId};
 use reelway_sys::udp::{Segmentation, Turn, UdpSocket};
 use reelway_sys::wake::Sleeper;
 
@@ -103,9 +103,9 @@ impl Thread {
             turn: Turn::default(),
             turn_calls: 0,
             cells: Cells::default(),
-            jobs: Vec::new(),
-            connections: Vec::new(),
-            outcomes: Vec::new(),
+            jobs: Vec::with_capacity(JOBS),
+            connections: Vec::with_capacity(JOBS),
+            outcomes: Vec::with_capacity(JOBS),
             refused_cut: Vec::new(),
         }
     }
