@@ -49,13 +49,16 @@ pub struct Want {
     pub leads: bool,
 }
 
+/// Effects for which there is room from the beginning: those of some dozens of streams that are late together.
+const ROOM: usize = 256;
+
 /// What is to be done, each for the stream in a place of the lane, in this order.
 pub(crate) struct Effects<H: Host>(VecDeque<(u32, Effect<H>)>);
 
 impl<H: Host> Effects<H> {
     /// Nothing is to be done yet.
     pub fn new() -> Effects<H> {
-        Effects(VecDeque::new())
+        Effects(VecDeque::with_capacity(ROOM))
     }
 
     pub fn push(&mut self, place: u32, effect: Effect<H>) {

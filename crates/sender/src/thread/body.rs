@@ -18,6 +18,10 @@ use crate::reporter::Reporter;
 use crate::rtcp::Directory;
 use crate::streams::{Lane, Rules};
 
+/// Packets that are handed over as soon as there are so many: their bytes, which were fetched for the kernel, must
+/// still be in the processor's second cache when it copies them.
+pub(super) const ENOUGH: usize = 256;
+
 /// Another thread, or this one.
 pub(crate) struct Neighbour {
     pub inbox: Inbox,
@@ -100,7 +104,7 @@ impl Thread {
             cpu_at: 0,
             told_dropped: 0,
             closed: false,
-            turn: Turn::default(),
+            turn: Turn::with_room(ENOUGH),
             turn_calls: 0,
             cells: Cells::default(),
             jobs: Vec::with_capacity(JOBS),

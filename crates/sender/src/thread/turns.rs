@@ -7,7 +7,7 @@ use reelway_supervise as supervise;
 use reelway_sys::limits;
 use reelway_sys::udp::Turn;
 
-use super::body::{Priority, Thread, now};
+use super::body::{ENOUGH, Priority, Thread, now};
 use crate::counters::{add, set};
 
 /// For how long a thread wants the processor when it wakes: half a turn. A short slice comes first; beside
@@ -89,7 +89,7 @@ impl Thread {
             self.given.number
         );
         self.lane.reset(now());
-        self.turn = Turn::default();
+        self.turn = Turn::with_room(ENOUGH);
         self.turn_calls = 0;
         self.jobs.clear();
         self.connections.clear();

@@ -6,14 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use reelway_playout::Job;
 use reelway_sys::udp::{Segmentation, Sent};
 
-use super::body::{Outcome, Thread, now};
+use super::body::{ENOUGH, Outcome, Thread, now};
 use crate::counters::add;
 use crate::packets::fill_udp;
 use crate::path::Path;
-
-/// Packets that are handed over as soon as there are so many: their bytes, which were fetched for the kernel, must
-/// still be in the processor's second cache when it copies them.
-const ENOUGH: usize = 256;
 
 /// Said once: the viewers do not notice, but it costs.
 static SAID_NO_GSO: AtomicBool = AtomicBool::new(false);

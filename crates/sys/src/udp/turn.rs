@@ -68,7 +68,7 @@ impl Message {
     }
 }
 
-/// Memory for turns, kept from one to the next so that a turn allocates nothing once it has grown.
+/// Memory for turns, kept from one to the next, so that a turn that has had as many packets before allocates nothing.
 #[derive(Default)]
 pub struct Turn {
     slices: Vec<IoSlice<'static>>,
@@ -105,6 +105,20 @@ pub struct Batch<'m, 'd> {
 }
 
 impl Turn {
+    /// A turn that allocates nothing as long as it holds so many packets at most, of a header and a payload each.
+    pub fn with_room(packets: usize) -> Turn {
+        Turn {
+            slices: Vec::with_capacity(2 * packets),
+            packets: Vec::with_capacity(packets),
+            messages: Vec::with_capacity(packets),
+            destinations: Vec::with_capacity(packets),
+            headers: Vec::with_capacity(packets),
+            controls: Vec::with_capacity(packets),
+            origins: Vec::with_capacity(packets),
+            calls: 0,
+        }
+    }
+
     /// Begins to fill the turn.
     pub fn begin<'m, 'd>(&'m mut self) -> Batch<'m, 'd> {
         self.clear();
