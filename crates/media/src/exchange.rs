@@ -18,7 +18,8 @@ use crate::chapters::{Chapter, MAX_CHAPTERS};
 use crate::codec::Codec;
 use crate::index::{Index, IndexOptions};
 use crate::mp4::{Entry, entry_of};
-use crate::mpeg::MOST_TABLES;
+use crate::entry_points::{EntryPoint, EntryPoints, StreamTables};
+use crate::mpeg::{MOST_CHANGES, MOST_TABLES, PACKET};
 use crate::packets::{GroupPackets, Packets};
 use crate::places::{MAX_STRIPPED, MOST_MOVES, Move, Place, STEP, View, WITH_HEADS};
 use crate::samples::{RECORD_BYTES, Sample, SampleTable};
@@ -31,7 +32,7 @@ use crate::track_head::TrackHead;
 
 const MAGIC: [u8; 8] = *b"RWSHARED";
 /// Goes up whenever the format or the meaning of anything in it changes.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 const PREFIX: usize = 24;
 /// A longer head is no film's: a hundred tracks with their sample entries take less.
 const MOST_HEAD: usize = 16 << 20;
@@ -62,12 +63,57 @@ struct Head {
     /// [`Title::multiplex`]; what it is set up by is in place of its sample entry.
     multiplex: Option<Part>,
     multiplex_view: Option<View>,
+    entries: Option<Entries>,
 }
 
 impl Head {
     /// All whose sample records follow, in the order of these.
     fn parts(&self) -> impl Iterator<Item = &Part> {
         self.tracks.iter().chain(&self.multiplex)
+    }
+}
+
+/// [`EntryPoints`] as they are sent.
+#[derive(Debug, Serialize, Deserialize)]
+struct Entries {
+    points: Vec<EntryPoint>,
+    tables: Vec<StreamTables>,
+    programmes: u32,
+    is_scrambled: bool,
+}
+
+impl Entries {
+    fn of(entries: &EntryPoints) -> Entries {
+        Entries {
+            points: entries.points.iter().collect(),
+            tables: entries.tables.clone(),
+            programmes: entries.programmes,
+            is_scrambled: entries.is_scrambled,
+        }
+    }
+
+    fn whole(self) -> EntryPoints {
+        EntryPoints {
+            points: self.points.into_iter().collect(),
+            tables: self.tables,
+            programmes: self.programmes,
+            is_scrambled: self.is_scrambled,
+        }
+    }
+
+    fn problem(&self) -> Option<&'static str> {
+        let is_after = |a: &EntryPoint, b: &EntryPoint| a.place < b.place && a.sample < b.sample;
+        let are_possible = |tables: &StreamTables| {
+            let bytes = tables.packets.len();
+            bytes > 0 && bytes <= MOST_TABLES && bytes.is_multiple_of(PACKET)
+        };
+        if !self.points.is_sorted_by(is_after) {
+            return Some("entry points out of order");
+        }
+        let are_sorted = self.tables.is_sorted_by(|a, b| a.place <= b.place);
+        let are_possible = self.tables.iter().all(are_possible);
+        (!are_sorted || !are_possible || self.tables.len() > MOST_CHANGES)
+            .then_some("tables of a transport stream that cannot be")
     }
 }
 
@@ -164,6 +210,7 @@ pub fn head(title: &Title, len: u64) -> Vec<u8> {
         tracks: title.tracks.iter().map(Part::of).collect(),
         multiplex: title.multiplex.as_deref().map(Part::of),
         multiplex_view: title.multiplex_view,
+        entries: title.entry_points.as_deref().map(Entries::of),
     };
     // Numbers, texts and lists of them: there is nothing that it could refuse.
     let head = postcard::to_stdvec(&head).unwrap_or_default();
@@ -338,6 +385,10 @@ impl Incoming {
         if tables.is_some_and(|tables| tables > MOST_TABLES) {
             return Err(wrong("has a PAT or PMT that is too long"));
         }
+        let problem = head.entries.as_ref().and_then(Entries::problem);
+        if let Some(problem) = problem {
+            return Err(wrong(format!("has {problem}")));
+        }
         Ok(())
     }
 
@@ -394,6 +445,7 @@ impl Incoming {
             notes: head.notes,
             multiplex,
             multiplex_view: head.multiplex_view,
+            entry_points: head.entries.map(|entries| Box::new(entries.whole())),
         };
         if self.scratch.check().is_err() {
             return Err(wrong("cannot be read back from scratch space"));
@@ -575,6 +627,7 @@ mod tests {
             notes: vec!["a note".into()],
             multiplex: None,
             multiplex_view: None,
+            entry_points: None,
         };
         Index {
             title,

@@ -12,6 +12,7 @@
 
 mod chapters;
 mod codec;
+mod entry_points;
 pub mod exchange;
 mod groups;
 mod index;
@@ -47,6 +48,7 @@ pub use codec::{
     AacConfig, Codec, H264Config, H265Config, Mpeg4Visual, MpegAudio, MpegVideo, OpusConfig,
     VpConfig,
 };
+pub use entry_points::{EntryPoint, EntryPoints, StreamTables};
 pub use index::{Index, IndexOptions, Step};
 pub use index_error::{IndexError, IndexErrorKind};
 pub use indexer::{Indexer, ReadIndexError, Unfinished, index_growing, index_with, is_read_whole};

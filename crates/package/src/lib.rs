@@ -22,6 +22,8 @@ mod package;
 mod picture;
 mod rate;
 mod segment;
+mod stream;
+mod stream_hls;
 mod timeline;
 
 pub use alignment::{Misaligned, check_alignment};
@@ -33,3 +35,5 @@ pub use package::{
 pub use picture::FrameRate;
 pub use rate::BitRate;
 pub use segment::{Part, Segment};
+pub use stream::{NoSlices, SlicedStream, StreamSlices, sliceable};
+pub use stream_hls::{stream_multivariant_playlist, stream_playlist};

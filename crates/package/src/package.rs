@@ -307,8 +307,13 @@ impl PackagedTrack {
     /// Where segment `number` begins on the presentation timeline: 0 for the first, then the
     /// presentation time of its first sample.
     pub fn start(&self, number: u32) -> Option<Nanos> {
+        Some(ticks_to_nanos(self.start_ticks(number)?, self.timescale))
+    }
+
+    /// The same in ticks.
+    pub(crate) fn start_ticks(&self, number: u32) -> Option<i64> {
         let cut = self.table.cuts.get(number.checked_sub(1)? as usize)?;
-        Some(ticks_to_nanos(cut.start, self.timescale))
+        Some(cut.start)
     }
 
     /// Where each segment begins; see [`PackagedTrack::start`].
@@ -352,6 +357,30 @@ impl PackagedTrack {
     /// Ticks of sound before presentation time 0 (the edit list's `media_time`).
     pub fn priming(&self) -> u64 {
         self.timeline.priming as u64
+    }
+
+    /// The number of a segment's first sample.
+    pub(crate) fn first_sample(&self, number: u32) -> Option<u32> {
+        let fragment = self.fragments(number)?.start;
+        Some(self.table.fragments.get(fragment as usize)?.first)
+    }
+
+    /// When a sample of `track`, which this is made of, is shown, in ticks on the presentation timeline.
+    pub(crate) fn shown_at(
+        &self,
+        track: &Track,
+        sample: u32,
+        samples: &dyn Samples,
+    ) -> Result<Option<i64>, SamplesError> {
+        let Some(group) = track.group_of_sample(sample) else {
+            return Ok(None);
+        };
+        let first = track.groups.get(group).map_or(0, |group| group.first);
+        let read = track.read_group(self.index, group, samples)?;
+        let own = read.get((sample - first) as usize);
+        Ok(own.map(|own| {
+            self.timeline.shown(own.dts, own.sample.cts) - self.timeline.priming
+        }))
     }
 
     /// Indices of a segment's fragments.

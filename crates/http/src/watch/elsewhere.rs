@@ -14,7 +14,10 @@ const MOVED: &str = "moved";
 
 /// Whether a viewer may be sent to another server: they begin, and were not sent here themselves.
 pub(super) fn may_leave(target: Target, request: &Parts, caller: &Caller) -> bool {
-    let begins = matches!(target, Target::Multivariant | Target::Mpd | Target::File);
+    let begins = matches!(
+        target,
+        Target::Multivariant | Target::StreamMultivariant | Target::Mpd | Target::File
+    );
     let is_edge = request.extensions.get::<Edge>().is_some();
     begins && caller.token.is_none() && !is_edge && !route::flag(request, MOVED)
 }
@@ -24,6 +27,7 @@ pub(super) fn address(place: &Place, target: Target) -> String {
     let of_film = match target {
         Target::Mpd => "dash/main.mpd",
         Target::File => "file",
+        Target::StreamMultivariant => "ts/main.m3u8",
         _ => "hls/main.m3u8",
     };
     format!("{}/{of_film}", film(place))
