@@ -63,7 +63,7 @@ pub(crate) enum ShowError {
     Open(#[from] OpenError),
     #[error("film '{0}': {1}")]
     Package(String, PackageError),
-    #[error("film '{0}' is not offered as a transport stream: {1}; as fragmented MP4 it is: /TITLE/hls/main.m3u8")]
+    #[error("film '{0}' is not offered over HLS as a transport stream: {1}; use hls/main.m3u8")]
     NoSlices(String, NoSlices),
 }
 

@@ -81,9 +81,7 @@ impl Pieces {
         };
         let samples = &*show.film.samples;
         let mut read = || match parts {
-            Parts::Fragments(track, slices) => {
-                slices.next(&show.package.tracks()[*track], samples)
-            }
+            Parts::Fragments(track, slices) => slices.next(&show.package.tracks()[*track], samples),
             Parts::Packets(slices) => slices.next(samples),
         };
         // A few kilobytes of the index file, in memory mostly; where not, others go on meanwhile.

@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::chapters::{Chapter, MAX_CHAPTERS};
 use crate::codec::Codec;
+use crate::entry_points::{EntryPoint, EntryPoints, StreamTables};
 use crate::index::{Index, IndexOptions};
 use crate::mp4::{Entry, entry_of};
-use crate::entry_points::{EntryPoint, EntryPoints, StreamTables};
 use crate::mpeg::{MOST_CHANGES, MOST_TABLES, PACKET};
 use crate::packets::{GroupPackets, Packets};
 use crate::places::{MAX_STRIPPED, MOST_MOVES, Move, Place, STEP, View, WITH_HEADS};

@@ -6,7 +6,8 @@ use std::fmt::Write;
 
 use reelway_media::{Nanos, SECOND, bcp47};
 
-use crate::package::{Links, Package, PackagedTrack, Rendition, Subtitles};
+use crate::links::{Links, Rendition, Subtitles};
+use crate::package::{Package, PackagedTrack};
 use crate::rate::target_duration;
 
 /// fMP4 segments and `EXT-X-MAP` outside I-frame playlists (RFC 8216 7).

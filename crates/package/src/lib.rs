@@ -18,6 +18,7 @@ mod dash;
 mod fragment;
 mod hls;
 mod init;
+mod links;
 mod package;
 mod picture;
 mod rate;
@@ -29,9 +30,8 @@ mod timeline;
 pub use alignment::{Misaligned, check_alignment};
 pub use dash::{mpd, xml_escape};
 pub use hls::{StableIds, media_playlist, multivariant_playlist, stable_ids, subtitle_playlist};
-pub use package::{
-    Links, Options, Package, PackageError, PackagedTrack, Recording, Rendition, Slices, Subtitles,
-};
+pub use links::{Links, Recording, Rendition, Subtitles};
+pub use package::{Options, Package, PackageError, PackagedTrack, Slices};
 pub use picture::FrameRate;
 pub use rate::BitRate;
 pub use segment::{Part, Segment};

@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use reelway_media::{
-    Container, EntryPoint, EntryPoints, Nanos, Paged, Record, Sample, Samples, SamplesError, Title,
-    Track, WORDS, ticks_to_nanos,
+    Container, EntryPoint, EntryPoints, Nanos, Paged, Record, SECOND, Sample, Samples,
+    SamplesError, Title, Track, WORDS, ticks_to_nanos,
 };
 
 use crate::package::{Package, PackagedTrack};
@@ -20,6 +20,9 @@ use crate::segment::{Part, Segment};
 const SCAN: u32 = 4096;
 /// Samples of which parts are made at once: some seconds of a stream.
 const PARTS: u32 = 256;
+
+/// A stream is sent ahead of when it is shown, by less than this (H.222.0 2.4.2.7 allows ten seconds).
+const MOST_EARLY: Nanos = 10 * SECOND;
 
 /// Why a film is not offered as slices of its file.
 #[derive(Debug, thiserror::Error)]
@@ -141,10 +144,12 @@ impl SlicedStream {
         let title: &Title = package.title();
         let (stream, entries) = sliceable(title)?;
         let picture = package.picture().ok_or(NoSlices::NoPicture)?;
+        let picture_track = package.media(picture);
         let mut slices: Vec<Slice> = Vec::new();
         for begin in begins(picture, entries) {
-            let picture_track = package.media(picture);
-            let start = match begin.segment.and_then(|number| picture.start_ticks(number)) {
+            // The first segment of fragments begins with the film, whenever its picture is shown; this one begins with that.
+            let number = begin.segment.filter(|number| *number > 1);
+            let start = match number.and_then(|number| picture.start_ticks(number)) {
                 Some(start) => Some(start),
                 None => picture.shown_at(picture_track, begin.entry.sample, samples)?,
             };
@@ -158,13 +163,24 @@ impl SlicedStream {
                 anew: begin.anew,
             });
         }
-        let (slices, bytes) = placed(slices, (title.tracks.len(), stream), samples)?;
+        let Placed {
+            slices,
+            bytes,
+            since,
+        } = placed(slices, (title.tracks.len(), stream), samples)?;
         let Some(last) = slices.last() else {
             return Err(NoSlices::NoEntry);
         };
+        let start = ticks_to_nanos(last.start, picture.timescale);
+        // What follows the last picture is in the last segment, too: streams that the film does not have, if much.
+        let sent = start + ticks_to_nanos(since, stream.timescale);
+        let end = match sent > package.duration() + MOST_EARLY {
+            true => sent,
+            false => package.duration().max(start),
+        };
         let mut sliced = SlicedStream {
             settled: 0,
-            end: picture.end().max(ticks_to_nanos(last.start, picture.timescale)),
+            end,
             slices: slices.into_iter().collect(),
             samples: stream.samples,
             bytes,
@@ -181,9 +197,7 @@ impl SlicedStream {
         let open = picture.first_sample(picture.settled() + 1);
         sliced.settled = match open {
             Some(open) => {
-                let begun = sliced
-                    .slices
-                    .partition_point(|slice| slice.picture <= open);
+                let begun = sliced.slices.partition_point(|slice| slice.picture <= open);
                 begun.saturating_sub(1) as u32
             }
             None => 0,
@@ -215,7 +229,7 @@ impl SlicedStream {
         Some(ticks_to_nanos(self.slice(number)?.start, self.timescale))
     }
 
-    /// From a segment's beginning to the next one's; the last one's to the end of the picture.
+    /// From a segment's beginning to the next one's; the last one's to the end of the film.
     pub fn duration(&self, number: u32) -> Option<Nanos> {
         let end = self.start(number + 1).unwrap_or(self.end);
         Some(end - self.start(number)?)
@@ -229,7 +243,9 @@ impl SlicedStream {
 
     /// Bytes of a segment; `None`: there is no such segment.
     pub fn segment_len(&self, number: u32) -> Option<u64> {
-        let end = self.slice(number + 1).map_or(self.bytes, |next| next.before);
+        let end = self
+            .slice(number + 1)
+            .map_or(self.bytes, |next| next.before);
         Some(end - self.slice(number)?.before)
     }
 
@@ -253,7 +269,9 @@ impl SlicedStream {
     /// The bytes `range` of a segment, some seconds of it at a time.
     pub fn slices(&self, number: u32, range: Range<u64>) -> Option<StreamSlices> {
         let first = self.slice(number)?.first;
-        let end = self.slice(number + 1).map_or(self.samples, |next| next.first);
+        let end = self
+            .slice(number + 1)
+            .map_or(self.samples, |next| next.first);
         Some(StreamSlices {
             samples: first..end,
             at: 0,
@@ -304,15 +322,25 @@ fn begins<'a>(
         })
 }
 
-/// The same with their samples of the stream, by their places; those that none begins with are left out. And the bytes of all.
+/// Segments that were found in the stream.
+#[derive(Default)]
+struct Placed {
+    slices: Vec<Slice>,
+    /// Of all of them.
+    bytes: u64,
+    /// For so many ticks of the stream the last one is sent.
+    since: i64,
+}
+
+/// Finds their samples of the stream, by their places; those that none begins with are left out.
 fn placed(
     slices: Vec<Slice>,
     (index, stream): (usize, &Track),
     samples: &dyn Samples,
-) -> Result<(Vec<Slice>, u64), SamplesError> {
+) -> Result<Placed, SamplesError> {
     let mut wanted = slices.into_iter().peekable();
-    let mut placed: Vec<Slice> = Vec::with_capacity(wanted.len());
-    let (mut number, mut bytes) = (0, 0);
+    let mut placed = Placed::default();
+    let mut number = 0;
     let mut read: Vec<Sample> = Vec::with_capacity(SCAN.min(stream.samples) as usize);
     // What none begins with is told to the next.
     let mut anew = false;
@@ -328,22 +356,23 @@ fn placed(
                 anew |= gone.anew;
             }
             if let Some(slice) = wanted.next_if(|slice| slice.before == sample.offset) {
-                let is_first = placed.is_empty();
-                placed.push(Slice {
+                let is_first = placed.slices.is_empty();
+                placed.slices.push(Slice {
                     first: number,
-                    before: bytes,
+                    before: placed.bytes,
                     anew: (slice.anew || anew) && !is_first,
                     ..slice
                 });
-                anew = false;
+                (anew, placed.since) = (false, 0);
             }
-            if !placed.is_empty() {
-                bytes += u64::from(sample.size);
+            if !placed.slices.is_empty() {
+                placed.bytes += u64::from(sample.size);
+                placed.since += i64::from(sample.duration);
             }
             number += 1;
         }
     }
-    Ok((placed, bytes))
+    Ok(placed)
 }
 
 /// All codecs of the film's tracks, the picture's first.
@@ -376,7 +405,10 @@ impl StreamSlices {
     pub fn next(&mut self, samples: &dyn Samples) -> Result<Option<Segment>, SamplesError> {
         let mut read = Vec::with_capacity(PARTS as usize);
         while !self.samples.is_empty() && self.at < self.range.end {
-            let end = self.samples.end.min(self.samples.start.saturating_add(PARTS));
+            let end = self
+                .samples
+                .end
+                .min(self.samples.start.saturating_add(PARTS));
             read.clear();
             samples.read(0, self.samples.start..end, &mut read)?;
             self.samples.start = end;
@@ -389,7 +421,9 @@ impl StreamSlices {
                     Some(run) if run.end == sample.offset => run.end = sample.bytes().end,
                     _ => {
                         let behind = run.replace(sample.bytes());
-                        behind.into_iter().for_each(|run| whole.push(Part::Film(run)));
+                        behind
+                            .into_iter()
+                            .for_each(|run| whole.push(Part::Film(run)));
                     }
                 }
             }

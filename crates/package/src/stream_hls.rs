@@ -4,7 +4,8 @@
 use std::fmt::Write;
 
 use crate::hls::{INDEPENDENT, quoted, seconds, with_query};
-use crate::package::{Links, Package};
+use crate::links::Links;
+use crate::package::Package;
 use crate::rate::target_duration;
 use crate::stream::SlicedStream;
 

@@ -182,7 +182,9 @@ impl Asked {
                     .map(|track| media_playlist(track, links));
                 (HLS, text.unwrap_or_default())
             }
-            (Target::SubtitlePlaylist(number), None) => (HLS, subtitle_playlist(&show.package, number)),
+            (Target::SubtitlePlaylist(number), None) => {
+                (HLS, subtitle_playlist(&show.package, number))
+            }
             _ => (HLS, multivariant_playlist(&show.package, links)),
         };
         reelway_clock::reactor::worked_on(text.len());

@@ -153,11 +153,7 @@ impl Streams {
     }
 
     /// Those of a programme, of a file that has so many others. What grows with the file goes into scratch space.
-    pub fn new(
-        programme: Programme,
-        others: usize,
-        scratch: &Scratch,
-    ) -> Streams {
+    pub fn new(programme: Programme, others: usize, scratch: &Scratch) -> Streams {
         let Programme {
             map,
             number: programme,
