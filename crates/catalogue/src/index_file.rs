@@ -29,18 +29,16 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use reelway_clock::Real;
-use reelway_media::{
-    Lost, RECORD_BYTES, Sample, SampleTable, Samples, SamplesError, Stored, Title,
-};
+use reelway_media::{Lost, RECORD_BYTES, Sample, SampleTable, Samples, SamplesError, Title};
 use reelway_sys::{FileIdentity, Mark};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::Summary;
 use crate::growth::{First, Growth};
+use crate::index_part::Part;
 
 const MAGIC: [u8; 8] = *b"RWINDEX\0";
 /// Goes up whenever the format or the meaning of anything in it changes.
@@ -441,30 +439,6 @@ impl Summed {
         Ok(())
     }
 }
-
-/// A part of an index file: the groups of a track, its places, entry points, what groups become over RTP, or a text.
-#[derive(Debug)]
-struct Part {
-    file: Arc<File>,
-    start: u64,
-}
-
-impl Stored for Part {
-    fn read_at(&self, at: u32, into: &mut [u8]) -> bool {
-        let read = self.file.read_exact_at(into, self.start + u64::from(at));
-        if let Err(error) = &read
-            && !SAID_UNREADABLE.swap(true, Ordering::Relaxed)
-        {
-            tracing::error!(
-                "an index file can no longer be read ({error}): its film stops where the index is needed"
-            );
-        }
-        read.is_ok()
-    }
-}
-
-/// Said once: a disk that fails would say it for every group.
-static SAID_UNREADABLE: AtomicBool = AtomicBool::new(false);
 
 fn checksum(bytes: &[u8]) -> u64 {
     let mut sum = Xxh3Default::new();

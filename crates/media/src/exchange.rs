@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::chapters::{Chapter, MAX_CHAPTERS};
 use crate::codec::Codec;
-use crate::entry_points::{EntryPoint, EntryPoints, StreamTables};
+use crate::exchanged_entries::Entries;
 use crate::index::{Index, IndexOptions};
 use crate::mp4::{Entry, entry_of};
-use crate::mpeg::{MOST_CHANGES, MOST_TABLES, PACKET};
+use crate::mpeg::MOST_TABLES;
 use crate::packets::{GroupPackets, Packets};
 use crate::places::{MAX_STRIPPED, MOST_MOVES, Move, Place, STEP, View, WITH_HEADS};
 use crate::samples::{RECORD_BYTES, Sample, SampleTable};
@@ -70,50 +70,6 @@ impl Head {
     /// All whose sample records follow, in the order of these.
     fn parts(&self) -> impl Iterator<Item = &Part> {
         self.tracks.iter().chain(&self.multiplex)
-    }
-}
-
-/// [`EntryPoints`] as they are sent.
-#[derive(Debug, Serialize, Deserialize)]
-struct Entries {
-    points: Vec<EntryPoint>,
-    tables: Vec<StreamTables>,
-    programmes: u32,
-    is_scrambled: bool,
-}
-
-impl Entries {
-    fn of(entries: &EntryPoints) -> Entries {
-        Entries {
-            points: entries.points.iter().collect(),
-            tables: entries.tables.clone(),
-            programmes: entries.programmes,
-            is_scrambled: entries.is_scrambled,
-        }
-    }
-
-    fn whole(self) -> EntryPoints {
-        EntryPoints {
-            points: self.points.into_iter().collect(),
-            tables: self.tables,
-            programmes: self.programmes,
-            is_scrambled: self.is_scrambled,
-        }
-    }
-
-    fn problem(&self) -> Option<&'static str> {
-        let is_after = |a: &EntryPoint, b: &EntryPoint| a.place < b.place && a.sample < b.sample;
-        let are_possible = |tables: &StreamTables| {
-            let bytes = tables.packets.len();
-            bytes > 0 && bytes <= MOST_TABLES && bytes.is_multiple_of(PACKET)
-        };
-        if !self.points.is_sorted_by(is_after) {
-            return Some("entry points out of order");
-        }
-        let are_sorted = self.tables.is_sorted_by(|a, b| a.place <= b.place);
-        let are_possible = self.tables.iter().all(are_possible);
-        (!are_sorted || !are_possible || self.tables.len() > MOST_CHANGES)
-            .then_some("tables of a transport stream that cannot be")
     }
 }
 

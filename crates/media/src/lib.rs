@@ -14,6 +14,7 @@ mod chapters;
 mod codec;
 mod entry_points;
 pub mod exchange;
+mod exchanged_entries;
 mod groups;
 mod index;
 mod index_error;

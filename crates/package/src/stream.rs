@@ -21,6 +21,12 @@ const SCAN: u32 = 4096;
 /// Samples of which parts are made at once: some seconds of a stream.
 const PARTS: u32 = 256;
 
+/// Bytes of a packet of a transport stream.
+const PACKET: usize = 188;
+/// By so many packets everybody recognises a transport stream.
+const RECOGNISED: usize = 10;
+/// What a packet begins with that carries nothing (H.222.0 table 2-3).
+const NOTHING: [u8; 4] = [0x47, 0x1f, 0xff, 0x10];
 /// A stream is sent ahead of when it is shown, by less than this (H.222.0 2.4.2.7 allows ten seconds).
 const MOST_EARLY: Nanos = 10 * SECOND;
 
@@ -186,7 +192,7 @@ impl SlicedStream {
             bytes,
             timescale: picture.timescale,
             tables: (entries.tables.iter())
-                .map(|tables| Bytes::copy_from_slice(&tables.packets))
+                .map(|tables| filled(&tables.packets))
                 .collect(),
             target: picture.target,
             independent: picture.independent(),
@@ -373,6 +379,16 @@ fn placed(
         }
     }
     Ok(placed)
+}
+
+/// Packets with others behind them that carry nothing: GStreamer takes two packets for no transport stream.
+fn filled(packets: &[u8]) -> Bytes {
+    let mut filled = packets.to_vec();
+    while filled.len() < RECOGNISED * PACKET {
+        filled.extend(NOTHING);
+        filled.resize(filled.len().next_multiple_of(PACKET), 0xff);
+    }
+    filled.into()
 }
 
 /// All codecs of the film's tracks, the picture's first.
