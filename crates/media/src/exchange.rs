@@ -19,7 +19,6 @@ use crate::codec::Codec;
 use crate::exchanged_entries::Entries;
 use crate::index::{Index, IndexOptions};
 use crate::mp4::{Entry, entry_of};
-use crate::mpeg::MOST_TABLES;
 use crate::packets::{GroupPackets, Packets};
 use crate::places::{MAX_STRIPPED, MOST_MOVES, Move, Place, STEP, View, WITH_HEADS};
 use crate::samples::{RECORD_BYTES, Sample, SampleTable};
@@ -330,20 +329,12 @@ impl Incoming {
             return Err(wrong("has a view of a transport stream that is none"));
         }
         let bytes = view.map_or(0, |view| view.bytes);
-        let problem = head
-            .multiplex
-            .as_ref()
-            .and_then(|part| part.problem(bytes, self.len));
-        if let Some(problem) = problem {
+        let stream = head.multiplex.as_ref();
+        let problem = stream.and_then(|part| part.problem(bytes, self.len));
+        let tables = stream.map(|part| part.sample_entry.len());
+        let of_entries = || Entries::problem(head.entries.as_ref(), tables);
+        if let Some(problem) = problem.or_else(of_entries) {
             return Err(wrong(format!("has {problem} in the transport stream")));
-        }
-        let tables = head.multiplex.as_ref().map(|part| part.sample_entry.len());
-        if tables.is_some_and(|tables| tables > MOST_TABLES) {
-            return Err(wrong("has a PAT or PMT that is too long"));
-        }
-        let problem = head.entries.as_ref().and_then(Entries::problem);
-        if let Some(problem) = problem {
-            return Err(wrong(format!("has {problem}")));
         }
         Ok(())
     }
@@ -401,7 +392,7 @@ impl Incoming {
             notes: head.notes,
             multiplex,
             multiplex_view: head.multiplex_view,
-            entry_points: head.entries.map(|entries| Box::new(entries.whole())),
+            entry_points: head.entries.map(Entries::whole),
         };
         if self.scratch.check().is_err() {
             return Err(wrong("cannot be read back from scratch space"));

@@ -203,7 +203,7 @@ fn what_another_server_sends_is_checked() {
     ];
     for change in tables {
         let words = refused(change);
-        assert!(words.contains("tables of a transport stream"), "{words}");
+        assert!(words.contains("tables that cannot be"), "{words}");
     }
 }
 

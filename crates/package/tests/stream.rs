@@ -157,7 +157,10 @@ fn segments_begin_where_those_of_the_picture_do() {
     let first = 5 * 188;
     assert_eq!(
         ranges(&stream, 2, 0..u64::MAX, &tables),
-        [first + 6 * group..first + 12 * group]
+        vec![Range {
+            start: first + 6 * group,
+            end: first + 12 * group,
+        }]
     );
     assert_eq!(
         stream_multivariant_playlist(
@@ -307,6 +310,9 @@ fn of_a_recording_the_segments_are_listed_whose_ends_are_known() {
     assert_eq!((stream.settled(), starts(&stream).len()), (2, 3));
 }
 
+/// A change of what the index has of a stream.
+type Change = fn(&mut EntryPoints);
+
 #[test]
 fn films_that_cannot_be_offered_so_say_why() {
     let (title, tables) = stream(20, 0);
@@ -315,7 +321,7 @@ fn films_that_cannot_be_offered_so_say_why() {
         change(&mut title);
         cut(&title, &tables).expect_err("no slices").to_string()
     };
-    let of = |change: fn(&mut EntryPoints), title: &mut Title| {
+    let of = |change: Change, title: &mut Title| {
         change(title.entry_points.as_mut().expect("entry points"));
     };
     let words = [
@@ -335,7 +341,7 @@ fn films_that_cannot_be_offered_so_say_why() {
     for (said, words) in words {
         assert_eq!(said, words);
     }
-    let changes: [(fn(&mut EntryPoints), &str); 4] = [
+    let changes: [(Change, &str); 4] = [
         (
             |entries| entries.programmes = 3,
             "it has 3 programmes, and HLS allows one",

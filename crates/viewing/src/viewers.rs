@@ -469,9 +469,20 @@ mod tests {
         let named = caller(Some(TOKEN), "");
         enter(&mut viewers, &named, 1);
         let present = find(&viewers, &named, 0).unwrap().present.unwrap();
-        let check = |title, edition| present.check(Film { title, edition });
+        let check = |title, edition| {
+            present.check(Film {
+                title,
+                edition,
+                as_stream: false,
+            })
+        };
         assert_eq!(check("film", "1"), Ok(()));
         assert_eq!(check("film", "2"), Err(Mismatch::Replaced));
+        let as_stream = Film {
+            as_stream: true,
+            ..FILM
+        };
+        assert_eq!(present.check(as_stream), Err(Mismatch::OtherForm));
         assert_eq!(check("other", "1"), Err(Mismatch::OtherFilm));
     }
 

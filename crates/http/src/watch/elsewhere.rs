@@ -50,3 +50,26 @@ pub(super) fn redirect(show: &Show, place: &Place, target: Target, request: &Par
     answer::set(&mut answer, header::LOCATION, &url);
     answer
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn viewers_find_the_same_of_a_film_at_another_server() {
+        let place = Place {
+            rtsp: "rtsp://edge:8554".into(),
+            http: "http://edge:8080".into(),
+            title: "a film".into(),
+        };
+        for (target, of_film) in [
+            (Target::Multivariant, "hls/main.m3u8"),
+            (Target::StreamMultivariant, "ts/main.m3u8"),
+            (Target::Mpd, "dash/main.mpd"),
+            (Target::File, "file"),
+        ] {
+            let expected = format!("http://edge:8080/a%20film/{of_film}");
+            assert_eq!(address(&place, target), expected);
+        }
+    }
+}
