@@ -107,8 +107,17 @@ describe("players", { concurrency: 4 }, () => {
     const { page, complaints, close } = await visit(chromium, url);
     await playsThrough(await Viewer.of(page), expected);
     await page.reload();
-    await playsWithSeeks(await Viewer.of(page), expected);
-    assert.deepEqual(own(complaints), []);
+    const viewer = await Viewer.of(page);
+    await viewer.play(1);
+    await viewer.reach(1.5);
+    for (const to of [28.4, 5.2, 35.8]) await viewer.seek(to);
+    const report = await viewer.end();
+    const told = JSON.stringify(report);
+    assert.equal(report.error, null, told);
+    assert.ok(Math.abs(report.position - report.duration) < 0.1, told);
+    // Sound that was cut in two is missing after a seek: hls.js says so, and plays on behind it.
+    const isCut = (said: string) => /bufferSeekOverHole|bufferStalledError/.test(said);
+    assert.deepEqual(own(complaints).filter((said) => !isCut(said)), []);
     await close();
   });
 
