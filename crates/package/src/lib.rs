@@ -4,7 +4,7 @@
 //! sample tables. It knows where each track is cut, how long every segment is to the byte, and of
 //! which generated headers and ranges of the film it consists, without ever reading media data:
 //! a segment is a few hundred bytes of our own plus slices of the film file. The same segments
-//! serve HLS and DASH.
+//! serve HLS and DASH. [`SlicedStream`] is a film that is a transport stream in segments that are slices of it, for HLS.
 //!
 //! The crate is pure: no I/O but through [`Samples`](reelway_media::Samples), no clock, no network.
 //! How presentation times survive the repackaging is told in `docs/design/timeline.md` and in
