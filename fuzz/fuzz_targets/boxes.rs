@@ -72,6 +72,15 @@ fuzz_target!(|film: &[u8]| {
     if let Some(title) = index.title.as_transport_stream() {
         make_view(film, &title, &index.tables);
     }
+    if let Some(entries) = &index.title.entry_points {
+        let points: Vec<_> = entries.points.iter().collect();
+        assert!(points.is_sorted_by(|a, b| a.place < b.place && a.sample < b.sample));
+        assert!(entries.tables.is_sorted_by(|a, b| a.place <= b.place));
+        assert_eq!(entries.tables.first().map(|first| first.place), Some(0));
+        for tables in &entries.tables {
+            assert!(!tables.packets.is_empty() && tables.packets.len().is_multiple_of(188));
+        }
+    }
     for (number, track) in index.title.recorded().enumerate() {
         // A transport stream as it is lies in the file, or in a view of its own.
         let view = match number < index.title.tracks.len() {

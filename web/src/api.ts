@@ -95,7 +95,7 @@ export interface FilmDetail extends Film {
   chapters: Chapter[]; // in their order
   subtitles: Subtitles[];
   renditions: Rendition[]; // but the film itself
-  urls: Partial<Record<Protocol, string>> & { transport_stream?: string | null };
+  urls: Partial<Record<Protocol, string>> & { hls_ts?: string | null; transport_stream?: string | null };
 }
 
 export interface FilmPage {

@@ -11,6 +11,7 @@
 //! …   Title (postcard), the records of its groups and the text of its subtitles left out
 //! …   packed records of every track's groups in order
 //! …   packed records of every track's places in order
+//! …   packed records of the entry points of a transport stream
 //! …   packed records of what every track's groups become over RTP in order, where that was counted
 //! …   the text of every track of subtitles in order
 //! …   sample records of every track in order, 18 bytes each
@@ -28,22 +29,20 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use reelway_clock::Real;
-use reelway_media::{
-    Lost, RECORD_BYTES, Sample, SampleTable, Samples, SamplesError, Stored, Title,
-};
+use reelway_media::{Lost, RECORD_BYTES, Sample, SampleTable, Samples, SamplesError, Title};
 use reelway_sys::{FileIdentity, Mark};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::Summary;
 use crate::growth::{First, Growth};
+use crate::index_part::Part;
 
 const MAGIC: [u8; 8] = *b"RWINDEX\0";
 /// Goes up whenever the format or the meaning of anything in it changes.
-const VERSION: u32 = 12;
+const VERSION: u32 = 13;
 const PREFIX_BYTES: usize = 40;
 /// A longer brief is not ours: a film has a handful of tracks.
 const MAX_BRIEF_BYTES: u64 = 1 << 20;
@@ -304,6 +303,9 @@ impl IndexFile {
         for track in title.recorded_mut() {
             track.places.attach(part(track.places.bytes()));
         }
+        if let Some(entries) = &mut title.entry_points {
+            entries.points.attach(part(entries.points.bytes()));
+        }
         for track in title.recorded_mut() {
             let packets = &mut track.packets.groups;
             packets.attach(part(packets.bytes()));
@@ -384,13 +386,16 @@ fn write(
     Ok(written?)
 }
 
-/// A title whose groups, places, packets and subtitles lie behind it.
+/// A title whose groups, places, entry points, packets and subtitles lie behind it.
 fn without_records(title: &Title) -> Title {
     let mut title = title.clone();
     for track in title.recorded_mut() {
         track.groups = track.groups.without_records();
         track.places = track.places.without_records();
         track.packets.groups = track.packets.groups.without_records();
+    }
+    if let Some(entries) = &mut title.entry_points {
+        entries.points = entries.points.without_records();
     }
     for text in &mut title.texts {
         text.document.detach();
@@ -422,6 +427,9 @@ impl Summed {
         for track in title.recorded() {
             track.places.pieces().try_for_each(&mut write)?;
         }
+        if let Some(entries) = &title.entry_points {
+            entries.points.pieces().try_for_each(&mut write)?;
+        }
         for track in title.recorded() {
             track.packets.groups.pieces().try_for_each(&mut write)?;
         }
@@ -431,30 +439,6 @@ impl Summed {
         Ok(())
     }
 }
-
-/// A part of an index file: the groups of a track, its places, what they become over RTP, or a text.
-#[derive(Debug)]
-struct Part {
-    file: Arc<File>,
-    start: u64,
-}
-
-impl Stored for Part {
-    fn read_at(&self, at: u32, into: &mut [u8]) -> bool {
-        let read = self.file.read_exact_at(into, self.start + u64::from(at));
-        if let Err(error) = &read
-            && !SAID_UNREADABLE.swap(true, Ordering::Relaxed)
-        {
-            tracing::error!(
-                "an index file can no longer be read ({error}): its film stops where the index is needed"
-            );
-        }
-        read.is_ok()
-    }
-}
-
-/// Said once: a disk that fails would say it for every group.
-static SAID_UNREADABLE: AtomicBool = AtomicBool::new(false);
 
 fn checksum(bytes: &[u8]) -> u64 {
     let mut sum = Xxh3Default::new();

@@ -17,6 +17,7 @@ mod directory;
 mod entry;
 mod growth;
 mod index_file;
+mod index_part;
 mod indexing;
 mod intake;
 mod intake_error;

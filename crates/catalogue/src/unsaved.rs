@@ -275,9 +275,12 @@ impl Film {
         }
         let groups = self.title.tracks.iter().map(|track| track.groups.bytes());
         let texts = self.title.texts.iter().map(|text| text.document.bytes());
+        let entries = self.title.entry_points.iter();
+        let entries = entries.map(|entries| entries.points.bytes());
         tables
             + groups
                 .chain(texts)
+                .chain(entries)
                 .map(|bytes| bytes as usize)
                 .sum::<usize>()
     }

@@ -11,7 +11,7 @@ use reelway_catalogue::{
 use reelway_clock::{Monotonic, Real};
 use reelway_library::{Library, OpenError, OpenFilm};
 use reelway_media::{Container, Kind, SECOND};
-use reelway_package::{Options, Package, PackageError, Recording};
+use reelway_package::{NoSlices, Options, Package, PackageError, Recording, SlicedStream};
 use reelway_store::Source;
 use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
@@ -40,7 +40,11 @@ pub(crate) struct Show {
     /// What the catalogue knows.
     pub film: Arc<Film>,
     /// Where it is cut.
-    pub package: Package,
+    pub package: Arc<Package>,
+    /// The film is shown as the transport stream that its file is, cut here. `film` and `source` are those of its packets then.
+    pub stream: Option<SlicedStream>,
+    /// The same film in that form, made when it is first asked for.
+    as_stream: OnceCell<Arc<Show>>,
     /// The open file: the one that was indexed.
     pub file: Arc<Source>,
     /// Where its samples are: the file, or a view of it.
@@ -59,6 +63,8 @@ pub(crate) enum ShowError {
     Open(#[from] OpenError),
     #[error("film '{0}': {1}")]
     Package(String, PackageError),
+    #[error("film '{0}' is not offered over HLS as a transport stream: {1}; use hls/main.m3u8")]
+    NoSlices(String, NoSlices),
 }
 
 impl Show {
@@ -70,9 +76,30 @@ impl Show {
             version: version(&film.identity, options),
             edition: version(&film.edition(), options),
             film,
-            package,
+            package: Arc::new(package),
+            stream: None,
+            as_stream: OnceCell::new(),
             file,
             source: opened.source().clone(),
+        })
+    }
+
+    /// The same film as the transport stream that its file is. Reads its index.
+    fn sliced(&self, library: &Library) -> Result<Show, ShowError> {
+        let no_slices = |why| ShowError::NoSlices(self.film.name.clone(), why);
+        let stream = SlicedStream::new(&self.package, &*self.film.samples).map_err(no_slices)?;
+        let film = self.film.as_transport_stream();
+        let film = film.ok_or_else(|| no_slices(NoSlices::NotAsItIs))?;
+        let opened = library.open_film_blocking(Arc::new(film))?;
+        Ok(Show {
+            film: opened.film().clone(),
+            package: self.package.clone(),
+            stream: Some(stream),
+            as_stream: OnceCell::new(),
+            file: opened.file().clone(),
+            source: opened.source().clone(),
+            version: self.version.clone(),
+            edition: self.edition.clone(),
         })
     }
 
@@ -84,7 +111,9 @@ impl Show {
     /// Bytes of memory that it takes, about.
     fn memory(&self) -> usize {
         // Where index files cannot be written, the film's index is in memory, too.
-        self.package.memory().max(LEAST) + self.film.memory()
+        let tables = self.package.memory().max(LEAST) + self.film.memory();
+        let stream = self.as_stream.get().and_then(|show| show.stream.as_ref());
+        tables + stream.map_or(0, SlicedStream::memory)
     }
 
     /// Seconds of film.
@@ -336,6 +365,20 @@ impl Films {
             })
             .await?;
         Ok(loaded.clone())
+    }
+
+    /// The same film as the transport stream that its file is.
+    ///
+    /// # Errors
+    /// It is none, or is not offered so.
+    pub async fn as_stream(&self, show: &Arc<Show>) -> Result<Arc<Show>, ShowError> {
+        let made = show.as_stream.get_or_try_init(|| async {
+            // Never closed, so that it is always given.
+            let _turn = self.making.acquire().await;
+            let (library, film) = (self.library.clone(), show.clone());
+            blocking(move || film.sliced(&library).map(Arc::new)).await
+        });
+        made.await.cloned()
     }
 
     fn slot(&self, name: &str, identity: FileIdentity) -> Arc<Slot> {

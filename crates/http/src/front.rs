@@ -165,8 +165,13 @@ fn route_of(target: Target) -> Route {
         | Target::Playlist(_)
         | Target::SubtitlePlaylist(_)
         | Target::Subtitles(_)
+        | Target::StreamMultivariant
+        | Target::StreamPlaylist
         | Target::Mpd => Route::Playlist,
-        Target::Init(_) | Target::Segment(..) => Route::Segment,
+        Target::Init(_)
+        | Target::Segment(..)
+        | Target::StreamTables(_)
+        | Target::StreamSegment(_) => Route::Segment,
         Target::File | Target::Index => Route::File,
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use reelway_media::SamplesError;
-use reelway_package::{Part, Slices};
+use reelway_package::{Part, Slices, StreamSlices};
 use reelway_store::{BlockPart, Source, Span};
 use reelway_viewing::{Gather, Next, Window, Windows};
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -17,8 +17,16 @@ use crate::films::Show;
 /// An answer, window by window.
 pub(crate) struct Pieces {
     windows: Windows,
-    /// Where the parts of a segment come from: the show's packaged track, and its fragments.
-    segment: Option<(Arc<Show>, usize, Slices)>,
+    /// Where the parts of a segment come from.
+    segment: Option<(Arc<Show>, Parts)>,
+}
+
+/// What of a show is a segment.
+enum Parts {
+    /// Fragments of one of its packaged tracks.
+    Fragments(usize, Slices),
+    /// Packets of the transport stream that it is.
+    Packets(StreamSlices),
 }
 
 impl Pieces {
@@ -34,7 +42,15 @@ impl Pieces {
     pub fn of_segment(show: Arc<Show>, track: usize, slices: Slices) -> Pieces {
         Pieces {
             windows: Windows::of_parts(),
-            segment: Some((show, track, slices)),
+            segment: Some((show, Parts::Fragments(track, slices))),
+        }
+    }
+
+    /// A part of a segment of the transport stream that the show is.
+    pub fn of_stream(show: Arc<Show>, slices: StreamSlices) -> Pieces {
+        Pieces {
+            windows: Windows::of_parts(),
+            segment: Some((show, Parts::Packets(slices))),
         }
     }
 
@@ -59,11 +75,15 @@ impl Pieces {
     }
 
     fn refill(&mut self) -> Result<(), SamplesError> {
-        let Some((show, track, slices)) = &mut self.segment else {
+        let Some((show, parts)) = &mut self.segment else {
             self.windows.end();
             return Ok(());
         };
-        let mut read = || slices.next(&show.package.tracks()[*track], &*show.film.samples);
+        let samples = &*show.film.samples;
+        let mut read = || match parts {
+            Parts::Fragments(track, slices) => slices.next(&show.package.tracks()[*track], samples),
+            Parts::Packets(slices) => slices.next(samples),
+        };
         // A few kilobytes of the index file, in memory mostly; where not, others go on meanwhile.
         let fragment = match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
             Ok(RuntimeFlavor::MultiThread) => block_in_place(read),

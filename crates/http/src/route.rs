@@ -1,7 +1,8 @@
 //! Addresses of films. A TITLE may hold slashes, so an address is read from its end.
 //!
 //! `TITLE/hls/main.m3u8`, `TITLE/hls/steering.json`, `TITLE/hls/ID.m3u8`, `TITLE/dash/main.mpd`, `TITLE/seg/ID/init.mp4`,
-//! `TITLE/seg/ID/N.m4s`, `TITLE/hls/subtitles-N.m3u8`, `TITLE/subtitles/N.vtt`, `TITLE/file`, `TITLE/index`.
+//! `TITLE/seg/ID/N.m4s`, `TITLE/hls/subtitles-N.m3u8`, `TITLE/subtitles/N.vtt`, `TITLE/file`, `TITLE/index`; as a transport
+//! stream: `TITLE/ts/main.m3u8`, `TITLE/ts/segments.m3u8`, `TITLE/ts/tables-N.ts`, `TITLE/ts/N.ts`.
 
 use axum::http::request::Parts;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -29,8 +30,18 @@ pub(crate) enum Target {
     File,
     /// Its index, for edges.
     Index,
+    /// HLS multivariant playlist of the transport stream that it is.
+    StreamMultivariant,
+    /// Playlist of that stream's segments.
+    StreamPlaylist,
+    /// PAT and PMT of that stream by number.
+    StreamTables(u32),
+    /// Segment of that stream by number.
+    StreamSegment(u32),
 }
 
+/// What the names of a transport stream's tables begin with.
+const TABLES: &str = "tables-";
 /// What the names of subtitles' playlists begin with.
 const SUBTITLES: &str = "subtitles-";
 
@@ -59,6 +70,16 @@ pub(crate) fn film(path: &str) -> Option<(String, Target)> {
             Target::Segment(number(track)?, number(segment.strip_suffix(".m4s")?)?),
             title,
         ),
+        [title @ .., "ts", "main.m3u8"] => (Target::StreamMultivariant, title),
+        [title @ .., "ts", "segments.m3u8"] => (Target::StreamPlaylist, title),
+        [title @ .., "ts", file] if file.ends_with(".ts") => {
+            let name = file.strip_suffix(".ts")?;
+            let target = match name.strip_prefix(TABLES) {
+                Some(tables) => Target::StreamTables(number(tables)?),
+                None => Target::StreamSegment(number(name)?),
+            };
+            (target, title)
+        }
         [title @ .., "file"] => (Target::File, title),
         [title @ .., "index"] => (Target::Index, title),
         _ => return None,
@@ -169,6 +190,22 @@ mod tests {
         );
         assert_eq!(read("/a/dash/main.mpd"), Some(("a".into(), Target::Mpd)));
         assert_eq!(
+            read("/a/ts/ts/main.m3u8"),
+            Some(("a/ts".into(), Target::StreamMultivariant))
+        );
+        assert_eq!(
+            read("/a/ts/segments.m3u8"),
+            Some(("a".into(), Target::StreamPlaylist))
+        );
+        assert_eq!(
+            read("/a/ts/tables-2.ts"),
+            Some(("a".into(), Target::StreamTables(2)))
+        );
+        assert_eq!(
+            read("/a/ts/7.ts"),
+            Some(("a".into(), Target::StreamSegment(7)))
+        );
+        assert_eq!(
             read("/a/hls/steering.json"),
             Some(("a".into(), Target::Steering))
         );
@@ -203,6 +240,9 @@ mod tests {
             "/hls/main.m3u8",
             "/a/hls/x.m3u8",
             "/a/seg/1/01.m4s",
+            "/a/ts/01.ts",
+            "/a/ts/tables-.ts",
+            "/ts/1.ts",
             "/a/seg/-1/1.m4s",
             "/a",
             "a/file",

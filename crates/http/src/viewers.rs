@@ -162,7 +162,7 @@ impl Viewers {
             tracks: match delivery {
                 // A file is all its tracks.
                 Delivery::File => (0..show.film.title.tracks.len()).collect(),
-                Delivery::Hls | Delivery::Dash => Vec::new(),
+                Delivery::Hls | Delivery::TransportStream | Delivery::Dash => Vec::new(),
             },
             demand,
             carriage: Carriage::Http,
@@ -171,7 +171,7 @@ impl Viewers {
         });
         let session = NewSession {
             protocol: match delivery {
-                Delivery::Hls => Protocol::Hls,
+                Delivery::Hls | Delivery::TransportStream => Protocol::Hls,
                 Delivery::Dash => Protocol::Dash,
                 Delivery::File => Protocol::File,
             },
@@ -239,5 +239,6 @@ fn film(show: &Show) -> Film<'_> {
     Film {
         title: &show.film.name,
         edition: &show.edition,
+        as_stream: show.stream.is_some(),
     }
 }

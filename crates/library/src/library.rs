@@ -54,6 +54,14 @@ impl Library {
         OpenFilm::open(self.catalogue.film(title)?, &self.store)
     }
 
+    /// Opens a film whose index is at hand. Waits for where it lies: not to be called by a task.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open_film_blocking(&self, film: Arc<Film>) -> Result<OpenFilm, OpenError> {
+        OpenFilm::open(film, &self.store)
+    }
+
     /// Opens the film of this name.
     ///
     /// # Errors

@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::chapters::{Chapter, MAX_CHAPTERS};
 use crate::codec::Codec;
+use crate::exchanged_entries::Entries;
 use crate::index::{Index, IndexOptions};
 use crate::mp4::{Entry, entry_of};
-use crate::mpeg::MOST_TABLES;
 use crate::packets::{GroupPackets, Packets};
 use crate::places::{MAX_STRIPPED, MOST_MOVES, Move, Place, STEP, View, WITH_HEADS};
 use crate::samples::{RECORD_BYTES, Sample, SampleTable};
@@ -31,7 +31,7 @@ use crate::track_head::TrackHead;
 
 const MAGIC: [u8; 8] = *b"RWSHARED";
 /// Goes up whenever the format or the meaning of anything in it changes.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 const PREFIX: usize = 24;
 /// A longer head is no film's: a hundred tracks with their sample entries take less.
 const MOST_HEAD: usize = 16 << 20;
@@ -62,6 +62,7 @@ struct Head {
     /// [`Title::multiplex`]; what it is set up by is in place of its sample entry.
     multiplex: Option<Part>,
     multiplex_view: Option<View>,
+    entries: Option<Entries>,
 }
 
 impl Head {
@@ -164,6 +165,7 @@ pub fn head(title: &Title, len: u64) -> Vec<u8> {
         tracks: title.tracks.iter().map(Part::of).collect(),
         multiplex: title.multiplex.as_deref().map(Part::of),
         multiplex_view: title.multiplex_view,
+        entries: title.entry_points.as_deref().map(Entries::of),
     };
     // Numbers, texts and lists of them: there is nothing that it could refuse.
     let head = postcard::to_stdvec(&head).unwrap_or_default();
@@ -327,16 +329,12 @@ impl Incoming {
             return Err(wrong("has a view of a transport stream that is none"));
         }
         let bytes = view.map_or(0, |view| view.bytes);
-        let problem = head
-            .multiplex
-            .as_ref()
-            .and_then(|part| part.problem(bytes, self.len));
-        if let Some(problem) = problem {
+        let stream = head.multiplex.as_ref();
+        let problem = stream.and_then(|part| part.problem(bytes, self.len));
+        let tables = stream.map(|part| part.sample_entry.len());
+        let of_entries = || Entries::problem(head.entries.as_ref(), tables);
+        if let Some(problem) = problem.or_else(of_entries) {
             return Err(wrong(format!("has {problem} in the transport stream")));
-        }
-        let tables = head.multiplex.as_ref().map(|part| part.sample_entry.len());
-        if tables.is_some_and(|tables| tables > MOST_TABLES) {
-            return Err(wrong("has a PAT or PMT that is too long"));
         }
         Ok(())
     }
@@ -394,6 +392,7 @@ impl Incoming {
             notes: head.notes,
             multiplex,
             multiplex_view: head.multiplex_view,
+            entry_points: head.entries.map(Entries::whole),
         };
         if self.scratch.check().is_err() {
             return Err(wrong("cannot be read back from scratch space"));
@@ -575,6 +574,7 @@ mod tests {
             notes: vec!["a note".into()],
             multiplex: None,
             multiplex_view: None,
+            entry_points: None,
         };
         Index {
             title,

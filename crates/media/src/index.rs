@@ -29,6 +29,9 @@ impl Index {
             track.groups.bring()?;
             track.places.bring()?;
         }
+        if let Some(entries) = &mut self.title.entry_points {
+            entries.points.bring()?;
+        }
         Ok(())
     }
 }

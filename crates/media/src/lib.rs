@@ -12,7 +12,9 @@
 
 mod chapters;
 mod codec;
+mod entry_points;
 pub mod exchange;
+mod exchanged_entries;
 mod groups;
 mod index;
 mod index_error;
@@ -47,6 +49,7 @@ pub use codec::{
     AacConfig, Codec, H264Config, H265Config, Mpeg4Visual, MpegAudio, MpegVideo, OpusConfig,
     VpConfig,
 };
+pub use entry_points::{EntryPoint, EntryPoints, StreamTables};
 pub use index::{Index, IndexOptions, Step};
 pub use index_error::{IndexError, IndexErrorKind};
 pub use indexer::{Indexer, ReadIndexError, Unfinished, index_growing, index_with, is_read_whole};

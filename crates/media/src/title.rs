@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::entry_points::EntryPoints;
 use crate::packets::Packets;
 use crate::places::{Move, Places, View};
 use crate::{
@@ -35,6 +36,8 @@ pub struct Title {
     pub multiplex: Option<Box<Track>>,
     /// What its samples' offsets count, where something lies between the packets in the file.
     pub multiplex_view: Option<View>,
+    /// Where it may be cut into slices, and what players need before each of them.
+    pub entry_points: Option<Box<EntryPoints>>,
 }
 
 impl Title {
@@ -56,6 +59,7 @@ impl Title {
             notes: Vec::new(),
             multiplex: None,
             multiplex_view: None,
+            entry_points: None,
         }
     }
 

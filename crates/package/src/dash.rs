@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use reelway_media::{Codec, Kind, Nanos, SECOND, bcp47};
 
-use crate::package::{Links, Package, PackagedTrack, Recording, Rendition, Subtitles};
+use crate::links::{Links, Recording, Rendition, Subtitles};
+use crate::package::{Package, PackagedTrack};
 
 /// The media presentation description.
 pub fn mpd(package: &Package, links: Links<'_>) -> String {

@@ -6,14 +6,15 @@ use std::fmt::Write;
 
 use reelway_media::{Nanos, SECOND, bcp47};
 
-use crate::package::{Links, Package, PackagedTrack, Rendition, Subtitles};
+use crate::links::{Links, Rendition, Subtitles};
+use crate::package::{Package, PackagedTrack};
 use crate::rate::target_duration;
 
 /// fMP4 segments and `EXT-X-MAP` outside I-frame playlists (RFC 8216 7).
 const VERSION: u32 = 7;
 
 /// Every segment can be decoded by itself (RFC 8216 4.3.5.1).
-const INDEPENDENT: &str = "#EXT-X-INDEPENDENT-SEGMENTS\n";
+pub(crate) const INDEPENDENT: &str = "#EXT-X-INDEPENDENT-SEGMENTS\n";
 
 /// Name of the group of subtitles.
 const SUBTITLES: &str = "subtitles";
@@ -249,7 +250,7 @@ pub fn media_playlist(track: &PackagedTrack, links: Links<'_>) -> String {
 }
 
 /// Seconds to the nanosecond, without needless zeros.
-fn seconds(nanos: Nanos) -> String {
+pub(crate) fn seconds(nanos: Nanos) -> String {
     let (whole, part) = (nanos / SECOND, nanos % SECOND);
     let digits = format!("{part:09}");
     let digits = digits.trim_end_matches('0');
@@ -375,7 +376,7 @@ fn subtitle_rendition(out: &mut String, subtitles: &Subtitles<'_>, links: Links<
     let _ = writeln!(out, ",URI=\"{}\"", with_query(&path, links.playlists));
 }
 
-fn with_query(path: &str, query: Option<&str>) -> String {
+pub(crate) fn with_query(path: &str, query: Option<&str>) -> String {
     match query {
         Some(query) => format!("{path}?{query}"),
         None => path.to_owned(),
@@ -383,7 +384,7 @@ fn with_query(path: &str, query: Option<&str>) -> String {
 }
 
 /// What may stand in a quoted-string (RFC 8216 4.2): no line ends, no double quote.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     text.chars()
         .map(|c| if c == '"' { '\'' } else { c })
         .filter(|c| !c.is_control())

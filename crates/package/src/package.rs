@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use reelway_media::{Kind, Nanos, SECOND, Samples, SamplesError, Title, Track, ticks_to_nanos};
-use reelway_time::Real;
 
 use crate::cuts::{self, CutTime, Cuts, Table};
 use crate::fragment::Fragment;
@@ -37,63 +36,6 @@ pub enum PackageError {
     /// No track has a sample at or after the film's beginning.
     #[error("the film has no sample to show or play at or after its beginning")]
     Empty,
-}
-
-/// What manifests say that a package does not know.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Links<'a> {
-    /// Query of playlists' addresses, such as `s=TOKEN`, already percent-encoded.
-    pub playlists: Option<&'a str>,
-    /// Query of segments' addresses.
-    pub segments: Option<&'a str>,
-    /// Address of the content steering manifest; `None`: there is none.
-    pub steering: Option<&'a str>,
-    /// Where this film lies, as `http://host:port/TITLE`, already percent-encoded: at this server, and at others where a
-    /// player goes on if this one fails. Empty: only here, wherever that is.
-    pub servers: &'a [String],
-    /// Subtitles that players may show.
-    pub subtitles: &'a [Subtitles<'a>],
-    /// Other renditions of the film, aligned with it, that players may change to while they play.
-    pub renditions: &'a [Rendition<'a>],
-    /// The film is a recording that is still being made; `None`: there will be no more of it.
-    pub recording: Option<Recording>,
-}
-
-/// Another rendition of a film: only its picture is offered.
-#[derive(Clone, Copy, Debug)]
-pub struct Rendition<'a> {
-    /// The rendition cut into segments, at the same times as the film.
-    pub package: &'a Package,
-    /// Where it lies, relative to the film's playlists: `../../TITLE`, already percent-encoded.
-    pub path: &'a str,
-    /// Query of its segments' addresses.
-    pub segments: Option<&'a str>,
-}
-
-/// A recording that is still being made: players ask for its manifest again and again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recording {
-    /// When its first picture was recorded. This must not change from one manifest to the next.
-    pub began: Real,
-    /// When the manifest is made.
-    pub now: Real,
-}
-
-/// Subtitles that players may show: a WebVTT file of the whole film, at `TITLE/subtitles/NUMBER.vtt`.
-#[derive(Clone, Copy, Debug)]
-pub struct Subtitles<'a> {
-    /// By which addresses name them.
-    pub number: u32,
-    /// What people call them; no others of the film have this name.
-    pub label: &'a str,
-    /// BCP 47 tag.
-    pub language: Option<&'a str>,
-    /// Shown where no subtitles are asked for: what is spoken in another language than the film's.
-    pub forced: bool,
-    /// Shown unless others are asked for, or none.
-    pub default: bool,
-    /// For people who do not hear well: sounds are described.
-    pub sdh: bool,
 }
 
 /// A film cut into segments.
@@ -307,8 +249,13 @@ impl PackagedTrack {
     /// Where segment `number` begins on the presentation timeline: 0 for the first, then the
     /// presentation time of its first sample.
     pub fn start(&self, number: u32) -> Option<Nanos> {
+        Some(ticks_to_nanos(self.start_ticks(number)?, self.timescale))
+    }
+
+    /// The same in ticks.
+    pub(crate) fn start_ticks(&self, number: u32) -> Option<i64> {
         let cut = self.table.cuts.get(number.checked_sub(1)? as usize)?;
-        Some(ticks_to_nanos(cut.start, self.timescale))
+        Some(cut.start)
     }
 
     /// Where each segment begins; see [`PackagedTrack::start`].
@@ -352,6 +299,28 @@ impl PackagedTrack {
     /// Ticks of sound before presentation time 0 (the edit list's `media_time`).
     pub fn priming(&self) -> u64 {
         self.timeline.priming as u64
+    }
+
+    /// The number of a segment's first sample.
+    pub(crate) fn first_sample(&self, number: u32) -> Option<u32> {
+        let fragment = self.fragments(number)?.start;
+        Some(self.table.fragments.get(fragment as usize)?.first)
+    }
+
+    /// When a sample of `track`, which this is made of, is shown, in ticks on the presentation timeline.
+    pub(crate) fn shown_at(
+        &self,
+        track: &Track,
+        sample: u32,
+        samples: &dyn Samples,
+    ) -> Result<Option<i64>, SamplesError> {
+        let Some(group) = track.group_of_sample(sample) else {
+            return Ok(None);
+        };
+        let first = track.groups.get(group).map_or(0, |group| group.first);
+        let read = track.read_group(self.index, group, samples)?;
+        let own = read.get((sample - first) as usize);
+        Ok(own.map(|own| self.timeline.shown(own.dts, own.sample.cts) - self.timeline.priming))
     }
 
     /// Indices of a segment's fragments.

@@ -30,6 +30,7 @@ impl Node {
         let film_of = Film {
             title: &self.films[film].name,
             edition: &self.films[film].version,
+            as_stream: false,
         };
         let began = (Delivery::Hls, None);
         let entry = self.known.enter(Key::Token(token(id)), film_of, began, id);
@@ -196,6 +197,7 @@ impl Node {
         let film = Film {
             title: &self.films[now].name,
             edition: &self.films[now].version,
+            as_stream: false,
         };
         let found = self
             .known

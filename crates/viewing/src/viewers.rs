@@ -29,6 +29,8 @@ const MOST_REMEMBERED: usize = 10_000;
 pub enum Delivery {
     /// By segments of an HLS playlist.
     Hls,
+    /// By segments of an HLS playlist that are slices of a transport stream as it is.
+    TransportStream,
     /// By segments of a DASH manifest.
     Dash,
     /// As a file.
@@ -96,6 +98,8 @@ pub struct Film<'a> {
     pub title: &'a str,
     /// Stays the same for as long as it is this film, also while a recording grows.
     pub edition: &'a str,
+    /// As the transport stream that its file is, of which other amounts are booked.
+    pub as_stream: bool,
 }
 
 /// What is known of a caller.
@@ -119,6 +123,7 @@ pub struct Present<V> {
     number: u64,
     title: Arc<str>,
     edition: Arc<str>,
+    as_stream: bool,
 }
 
 /// What a viewer asks for does not go with what they watch.
@@ -126,6 +131,8 @@ pub struct Present<V> {
 pub enum Mismatch {
     /// They watch another film.
     OtherFilm,
+    /// They watch the film in another form.
+    OtherForm,
     /// The file they began to watch was replaced.
     Replaced,
 }
@@ -138,6 +145,8 @@ impl<V> Present<V> {
     pub fn check(&self, film: Film<'_>) -> Result<(), Mismatch> {
         if *self.title != *film.title {
             Err(Mismatch::OtherFilm)
+        } else if self.as_stream != film.as_stream {
+            Err(Mismatch::OtherForm)
         } else if *self.edition != *film.edition {
             Err(Mismatch::Replaced)
         } else {
@@ -152,6 +161,9 @@ impl From<Mismatch> for Denied {
             Mismatch::OtherFilm => {
                 Denied::Forbidden("this token belongs to a viewer of another film")
             }
+            Mismatch::OtherForm => Denied::Forbidden(
+                "this token belongs to a viewer of another form of the film; open its playlist",
+            ),
             Mismatch::Replaced => {
                 Denied::Gone("the film was replaced while it was watched; open it again".into())
             }
@@ -274,6 +286,7 @@ impl<V: Clone> Viewers<V> {
             number: self.last,
             title: film.title.into(),
             edition: film.edition.into(),
+            as_stream: film.as_stream,
         };
         self.present.insert(key.clone(), present);
         Entry {
@@ -334,6 +347,7 @@ mod tests {
     const FILM: Film<'static> = Film {
         title: "film",
         edition: "1",
+        as_stream: false,
     };
 
     fn at(seconds: u64) -> Monotonic {
@@ -455,9 +469,20 @@ mod tests {
         let named = caller(Some(TOKEN), "");
         enter(&mut viewers, &named, 1);
         let present = find(&viewers, &named, 0).unwrap().present.unwrap();
-        let check = |title, edition| present.check(Film { title, edition });
+        let check = |title, edition| {
+            present.check(Film {
+                title,
+                edition,
+                as_stream: false,
+            })
+        };
         assert_eq!(check("film", "1"), Ok(()));
         assert_eq!(check("film", "2"), Err(Mismatch::Replaced));
+        let as_stream = Film {
+            as_stream: true,
+            ..FILM
+        };
+        assert_eq!(present.check(as_stream), Err(Mismatch::OtherForm));
         assert_eq!(check("other", "1"), Err(Mismatch::OtherFilm));
     }
 

@@ -144,6 +144,14 @@ function Addresses({ film }: { film: api.FilmDetail }) {
             why={film.protocols[protocol] ?? null}
           />
         ))}
+        {film.urls.hls_ts && (
+          <Address
+            name="HLS as a transport stream"
+            hint="set-top boxes and players that take no MP4"
+            address={whole(film.urls.hls_ts)}
+            why={null}
+          />
+        )}
         {film.urls.transport_stream && (
           <Address
             name="RTSP as a transport stream"

@@ -10,6 +10,7 @@ use reelway_catalogue::{
 };
 use reelway_clock::Real;
 use reelway_media::{Chapter, Container, Nanos, SECOND};
+use reelway_package::sliceable;
 use reelway_store::Store;
 use reelway_sys::extents::Layout;
 use serde::Serialize;
@@ -143,6 +144,8 @@ struct Urls {
     hls: String,
     dash: String,
     file: String,
+    /// HLS with slices of the transport stream that the file is as segments; `None`: it is not offered so.
+    hls_ts: Option<String>,
     /// For RTSP, as the transport stream that the file is; `None`: it is none, or cannot be sent so.
     transport_stream: Option<String>,
 }
@@ -214,6 +217,9 @@ impl FullFilm {
             chapters = film.title.chapters.iter().map(ChapterJson::of).collect();
             layout = LayoutJson::of(&film, block);
             let multiplex = film.title.multiplex.as_ref();
+            urls.hls_ts = sliceable(&film.title)
+                .ok()
+                .map(|_| format!("/{path}/ts/main.m3u8"));
             urls.transport_stream = multiplex.map(|_| format!("{}?as=ts", urls.rtsp));
             let all = SubtitleTrack::all(&entry.subtitles, &film.title);
             subtitles = all.iter().map(|one| SubtitleJson::of(one, &path)).collect();
@@ -271,6 +277,7 @@ fn urls(rtsp: String, request: &Parts, name: &str) -> Urls {
         hls: format!("/{path}/hls/main.m3u8"),
         dash: format!("/{path}/dash/main.mpd"),
         file: format!("/{path}/file"),
+        hls_ts: None,
         transport_stream: None,
     }
 }

@@ -14,7 +14,10 @@ const MOVED: &str = "moved";
 
 /// Whether a viewer may be sent to another server: they begin, and were not sent here themselves.
 pub(super) fn may_leave(target: Target, request: &Parts, caller: &Caller) -> bool {
-    let begins = matches!(target, Target::Multivariant | Target::Mpd | Target::File);
+    let begins = matches!(
+        target,
+        Target::Multivariant | Target::StreamMultivariant | Target::Mpd | Target::File
+    );
     let is_edge = request.extensions.get::<Edge>().is_some();
     begins && caller.token.is_none() && !is_edge && !route::flag(request, MOVED)
 }
@@ -24,6 +27,7 @@ pub(super) fn address(place: &Place, target: Target) -> String {
     let of_film = match target {
         Target::Mpd => "dash/main.mpd",
         Target::File => "file",
+        Target::StreamMultivariant => "ts/main.m3u8",
         _ => "hls/main.m3u8",
     };
     format!("{}/{of_film}", film(place))
@@ -45,4 +49,27 @@ pub(super) fn redirect(show: &Show, place: &Place, target: Target, request: &Par
     let mut answer = answer::error(StatusCode::TEMPORARY_REDIRECT, words);
     answer::set(&mut answer, header::LOCATION, &url);
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn viewers_find_the_same_of_a_film_at_another_server() {
+        let place = Place {
+            rtsp: "rtsp://edge:8554".into(),
+            http: "http://edge:8080".into(),
+            title: "a film".into(),
+        };
+        for (target, of_film) in [
+            (Target::Multivariant, "hls/main.m3u8"),
+            (Target::StreamMultivariant, "ts/main.m3u8"),
+            (Target::Mpd, "dash/main.mpd"),
+            (Target::File, "file"),
+        ] {
+            let expected = format!("http://edge:8080/a%20film/{of_film}");
+            assert_eq!(address(&place, target), expected);
+        }
+    }
 }

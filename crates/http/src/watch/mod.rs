@@ -36,6 +36,7 @@ use self::subtitles::SubtitleTexts;
 use crate::answer::{self, Answer};
 use crate::films::{Films, Show};
 use crate::node::Addresses;
+use crate::renditions::Wanted;
 use crate::route::{self, Target};
 use crate::status::Status;
 
@@ -147,6 +148,28 @@ impl Watch {
                 };
                 self.playlists.answer(film, target, request, caller).await
             }
+            Target::StreamMultivariant | Target::StreamPlaylist => {
+                let stream = self.stream(&show).await?;
+                let film = Presented {
+                    subtitles: Vec::new(),
+                    recorded: self.films.recorded(&stream),
+                    elsewhere: Elsewhere::default(),
+                    renditions: Vec::new(),
+                    wanted: self.wanted_stream(stream),
+                };
+                self.playlists.answer(film, target, request, caller).await
+            }
+            Target::StreamTables(number) => {
+                let wanted = self.wanted_stream(self.stream(&show).await?);
+                self.segments.tables(&wanted, number, request, caller).await
+            }
+            Target::StreamSegment(number) => {
+                let wanted = self.wanted_stream(self.stream(&show).await?);
+                let segments = &self.segments;
+                segments
+                    .answer_stream(&wanted, number, request, caller)
+                    .await
+            }
             Target::Steering => {
                 let servers = Servers {
                     own: self.here(&show),
@@ -186,6 +209,20 @@ impl Watch {
                 let answered = self.indexes.answer(show.clone(), request, caller).await;
                 answered.map(|answer| self.with_recording(answer, &show))
             }
+        }
+    }
+
+    /// A film as the transport stream that its file is.
+    async fn stream(&self, show: &Arc<Show>) -> Result<Arc<Show>, Box<Answer>> {
+        let stream = self.films.as_stream(show).await;
+        stream.map_err(|error| Box::new(no_film(&error)))
+    }
+
+    /// That, asked for by somebody. Whoever watches it watches no rendition of another film.
+    fn wanted_stream(&self, stream: Arc<Show>) -> Wanted {
+        Wanted {
+            recorded: self.films.recorded(&stream),
+            ..Wanted::alone(stream)
         }
     }
 

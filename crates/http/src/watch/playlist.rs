@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::http::{Method, header, request::Parts};
 use reelway_catalogue::SubtitleTrack;
 use reelway_package::{
-    Links, Rendition, media_playlist, mpd, multivariant_playlist, subtitle_playlist,
+    Links, Rendition, media_playlist, mpd, multivariant_playlist, stream_multivariant_playlist,
+    stream_playlist, subtitle_playlist,
 };
 use reelway_viewing::{Caller, Delivery, TOKEN_LENGTH};
 
@@ -55,10 +56,10 @@ impl Playlists {
         if let Target::SubtitlePlaylist(number) = target {
             subtitles::find(&film.subtitles, show, number)?;
         }
-        let delivery = if target == Target::Mpd {
-            Delivery::Dash
-        } else {
-            Delivery::Hls
+        let delivery = match target {
+            Target::Mpd => Delivery::Dash,
+            Target::StreamMultivariant | Target::StreamPlaylist => Delivery::TransportStream,
+            _ => Delivery::Hls,
         };
         let token = if request.method == Method::HEAD {
             // Nobody begins to watch by asking for a length, which is the same for every token.
@@ -167,16 +168,23 @@ impl Asked {
             renditions: &renditions,
             recording: recorded.as_ref().and_then(recording),
         };
-        let (media_type, text) = match self.target {
-            Target::Mpd => (DASH, mpd(&show.package, links)),
-            Target::Playlist(id) => {
+        let (media_type, text) = match (self.target, &show.stream) {
+            (Target::StreamPlaylist, Some(stream)) => (HLS, stream_playlist(stream, links)),
+            (_, Some(stream)) => {
+                let text = stream_multivariant_playlist(&show.package, stream, links);
+                (HLS, text)
+            }
+            (Target::Mpd, None) => (DASH, mpd(&show.package, links)),
+            (Target::Playlist(id), None) => {
                 let text = show
                     .package
                     .track(id)
                     .map(|track| media_playlist(track, links));
                 (HLS, text.unwrap_or_default())
             }
-            Target::SubtitlePlaylist(number) => (HLS, subtitle_playlist(&show.package, number)),
+            (Target::SubtitlePlaylist(number), None) => {
+                (HLS, subtitle_playlist(&show.package, number))
+            }
             _ => (HLS, multivariant_playlist(&show.package, links)),
         };
         reelway_clock::reactor::worked_on(text.len());

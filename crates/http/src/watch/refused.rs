@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::http::{StatusCode, request::Parts};
 use reelway_catalogue::CatalogueError;
 use reelway_library::OpenError;
+use reelway_package::NoSlices;
 use reelway_store::ReadError;
 use reelway_viewing::Denied as NoViewer;
 
@@ -65,6 +66,8 @@ pub(super) fn no_film(error: &ShowError) -> Answer {
     use CatalogueError::{NotReady, Unknown, Unplayable};
     use OpenError::{Catalogue, Fault, Open, Replaced};
     let (status, later) = match error {
+        ShowError::NoSlices(_, NoSlices::Samples(_)) => (StatusCode::INTERNAL_SERVER_ERROR, None),
+        ShowError::NoSlices(..) => (StatusCode::UNSUPPORTED_MEDIA_TYPE, None),
         ShowError::Package(..) => (StatusCode::UNPROCESSABLE_ENTITY, None),
         ShowError::Open(error) => match error {
             Catalogue(Unknown(_)) => (StatusCode::NOT_FOUND, None),

@@ -1,11 +1,12 @@
 //! Segments and initialisation segments.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Method, StatusCode, header, request::Parts};
-use reelway_media::Kind;
+use reelway_media::{Kind, Nanos};
 use reelway_viewing::{Caller, Delivery, Piece};
 use tokio::sync::Semaphore;
 
@@ -22,6 +23,9 @@ use crate::viewers::Viewers;
 
 /// Pieces for posters that are sent at once: posters must not be in the way of films.
 const POSTERS: usize = 4;
+
+/// The media type of a transport stream.
+const STREAM: &str = "video/mp2t";
 
 /// What segments need.
 pub(crate) struct Segments {
@@ -98,13 +102,115 @@ impl Segments {
                 "track {id} of film '{title}' has segments 1 to {last}, no {number}"
             )));
         };
+        let segment = Segment {
+            media: Media {
+                validators: show.validators(&format!("-{id}-{number}")),
+                media_type: media_type(track.kind),
+                len,
+            },
+            stays: show.stays(number <= track.settled()),
+            number,
+            time: start..start + duration,
+            delivery: Delivery::Hls,
+            flow: flow_of(wanted, track.kind),
+        };
+        let pieces = |range| {
+            let slices = track.slices(number, range)?;
+            Some(Pieces::of_segment(show.clone(), place, slices))
+        };
+        self.send((wanted, segment), pieces, request, caller).await
+    }
+
+    /// Answers a request for PAT and PMT of the transport stream that a film is.
+    pub async fn tables(
+        &self,
+        wanted: &Wanted,
+        number: u32,
+        request: &Parts,
+        caller: Caller,
+    ) -> Answered {
+        let show = &wanted.show;
+        check_edition(show, request)?;
+        let tables = show.stream.as_ref();
+        let tables = tables.and_then(|stream| stream.tables(number));
+        let title = &show.film.name;
+        let tables = tables
+            .ok_or_else(|| not_here(format!("film '{title}' has no tables {number}")))?
+            .clone();
         let media = Media {
-            validators: show.validators(&format!("-{id}-{number}")),
-            media_type: media_type(track.kind),
-            len,
+            validators: show.validators(&format!("-ts-tables-{number}")),
+            media_type: STREAM,
+            len: tables.len() as u64,
         };
         let (answer, range) = media.judge(request)?;
-        let stays = show.stays(number <= track.settled());
+        let tables = tables.slice(range.start as usize..range.end as usize);
+        if request.method != Method::HEAD {
+            let viewer = self
+                .viewers
+                .resume(Delivery::TransportStream, wanted, &caller)
+                .map_err(denied)?;
+            viewer.answered();
+        }
+        Ok(cache(answer, (request, &caller), true).map(|_| Body::from(tables)))
+    }
+
+    /// Answers a request for a segment of the transport stream that a film is.
+    pub async fn answer_stream(
+        &self,
+        wanted: &Wanted,
+        number: u32,
+        request: &Parts,
+        caller: Caller,
+    ) -> Answered {
+        let show = &wanted.show;
+        check_edition(show, request)?;
+        let title = &show.film.name;
+        let none = || not_here(format!("film '{title}' has no segment {number}"));
+        let stream = show.stream.as_ref().ok_or_else(none)?;
+        let (Some(len), Some(start), Some(duration)) = (
+            stream.segment_len(number),
+            stream.start(number),
+            stream.duration(number),
+        ) else {
+            return Err(none());
+        };
+        let segment = Segment {
+            media: Media {
+                validators: show.validators(&format!("-ts-{number}")),
+                media_type: STREAM,
+                len,
+            },
+            stays: show.stays(number <= stream.settled()),
+            number,
+            time: start..start + duration,
+            delivery: Delivery::TransportStream,
+            flow: (Kind::Video as u32, true),
+        };
+        let pieces = |range| {
+            let slices = stream.slices(number, range)?;
+            Some(Pieces::of_stream(show.clone(), slices))
+        };
+        self.send((wanted, segment), pieces, request, caller).await
+    }
+
+    /// Sends a segment, whose `pieces` these are, to a viewer or for a poster.
+    async fn send(
+        &self,
+        (wanted, segment): (&Wanted, Segment),
+        pieces: impl FnOnce(Range<u64>) -> Option<Pieces>,
+        request: &Parts,
+        caller: Caller,
+    ) -> Answered {
+        let show = &wanted.show;
+        let Segment {
+            media,
+            stays,
+            number,
+            time,
+            delivery,
+            flow: (flow, main),
+        } = segment;
+        let (answer, range) = media.judge(request)?;
         let answer = cache(answer, (request, &caller), stays);
         if request.method == Method::HEAD {
             return Ok(bodiless(answer, range));
@@ -114,33 +220,30 @@ impl Segments {
         } else {
             let viewer = self
                 .viewers
-                .resume(Delivery::Hls, wanted, &caller)
+                .resume(delivery, wanted, &caller)
                 .map_err(denied)?;
-            let (flow, main) = flow_of(wanted, track.kind);
+            let length = time.end - time.start;
             let piece = Piece {
                 flow,
                 at: number.into(),
                 next: u64::from(number) + 1,
-                time: start..start + duration,
+                time,
                 main,
                 extra: 0.0,
             };
             let sending = self.viewers.asks(&viewer, &piece).map_err(denied)?;
-            let seconds_per_byte =
-                Duration::from_nanos(duration.max(0) as u64).as_secs_f64() / len.max(1) as f64;
+            let length = Duration::from_nanos(length.max(0) as u64).as_secs_f64();
+            let seconds_per_byte = length / media.len.max(1) as f64;
             let speed = Speed::of(request);
             speed.carries(Carried::Media);
             Flow::of(sending, seconds_per_byte, main, speed)
         };
-        let slices = track
-            .slices(number, range.clone())
-            .ok_or_else(|| not_here(String::new()))?;
-        let pieces = Pieces::of_segment(show.clone(), place, slices);
+        let pieces = pieces(range.clone()).ok_or_else(|| not_here(String::new()))?;
         let body = self
             .bodies
             .begin(show.clone(), flow, pieces, range.end - range.start)
             .await
-            .map_err(|error| no_media(title, &error))?;
+            .map_err(|error| no_media(&show.film.name, &error))?;
         Ok(answer.map(|_| Body::new(body)))
     }
 
@@ -150,6 +253,19 @@ impl Segments {
             _turn: turn.map_err(|_| too_many_posters())?,
         })
     }
+}
+
+/// A segment that is asked for.
+struct Segment {
+    media: Media,
+    /// It is the same for as long as the film's edition lasts.
+    stays: bool,
+    number: u32,
+    /// Of the film.
+    time: Range<Nanos>,
+    delivery: Delivery,
+    /// The viewer's flow that it belongs to, and whether that shows where they are.
+    flow: (u32, bool),
 }
 
 /// The flow that tracks of a kind belong to: viewers watch a picture and hear a sound at a time, of whatever rendition. And

@@ -102,6 +102,7 @@ pub fn lay_out(mut movie: Movie, container: Container) -> Result<Index, IndexErr
         notes: movie.notes,
         multiplex: None,
         multiplex_view: None,
+        entry_points: None,
     };
     Ok(Index { title, tables })
 }

@@ -5,7 +5,7 @@ use super::pes::Stamp;
 /// Ticks a second of stamps.
 pub const RATE: u32 = 90_000;
 /// Stamps begin again after so many ticks.
-const WRAP: i64 = 1 << 33;
+pub const WRAP: i64 = 1 << 33;
 /// Streams lie no further apart than that; beyond it the time has jumped.
 const MOST_APART: i64 = 10 * RATE as i64;
 /// A stream does not go back by more; beyond it the time has jumped.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::bare::Bare;
-use super::clock::{Clock, RATE, wait};
+use super::clock::{Clock, RATE, WRAP, wait};
 use super::coded::Group;
 use super::finder::{Finder, Found};
 use super::pes::{Carried, Stamp, Stream};
@@ -41,6 +41,17 @@ struct At {
     starts: bool,
 }
 
+/// A picture that decoders can start at and that begins with a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Where that packet lies in the file.
+    pub file: u64,
+    /// Number of the picture.
+    pub sample: u32,
+    /// It is the same for two pictures unless the stream's times jump between them.
+    pub offset: i64,
+}
+
 /// A stream of the film.
 #[derive(Clone, Debug)]
 pub struct Elementary {
@@ -70,8 +81,10 @@ pub struct Elementary {
     pub places: Packing<Place>,
     /// From where on other packets carry it.
     pub moves: Vec<Move>,
-    /// The packets with which pictures begin that decoders can start at, which were found since they were taken last.
-    pub syncs: Vec<u64>,
+    /// Pictures that decoders can start at and that begin with a packet, which were found since they were taken last.
+    pub entries: Vec<Entry>,
+    /// What is added to stamps of pictures to lay them on the line of times, modulo 2^33.
+    offset: i64,
     /// Of the first sample, and of the last one.
     pub first: i64,
     last: i64,
@@ -108,7 +121,8 @@ impl Elementary {
             table: SampleTable::new(scratch),
             places: Packing::new(scratch),
             moves: Vec::new(),
-            syncs: Vec::new(),
+            entries: Vec::new(),
+            offset: 0,
             first: 0,
             last: 0,
             dropped: 0,
@@ -235,8 +249,8 @@ impl Elementary {
 
     /// Bytes of memory that it takes, about.
     pub fn memory(&self) -> usize {
-        let syncs = self.syncs.capacity() * size_of::<u64>();
-        self.table.memory() + self.places.memory() + syncs + self.waiting()
+        let entries = self.entries.capacity() * size_of::<Entry>();
+        self.table.memory() + self.places.memory() + entries + self.waiting()
     }
 
     /// Bytes of scratch space that it takes.
@@ -339,7 +353,11 @@ impl Elementary {
             && self.is_picture()
             && let Some(packet) = self.packet_of(start).filter(|packet| packet.starts)
         {
-            self.syncs.push(packet.file);
+            self.entries.push(Entry {
+                file: packet.file,
+                sample: self.table.len(),
+                offset: self.offset,
+            });
         }
         self.mark(start, *view + u64::from(found.size));
         self.table.push(Sample {
@@ -396,6 +414,7 @@ impl Elementary {
             return (at, waits);
         };
         let stated = clock.place(stamp.decoded, last.map(|_| self.last));
+        self.offset = (stated - stamp.decoded as i64).rem_euclid(WRAP);
         let shown = stated + i64::from(wait(stamp));
         self.group.shown = shown - found.own.unwrap_or(number);
         // Two are not decoded at once, whatever is stated. When they are shown stays.

@@ -41,8 +41,9 @@ mod view;
 mod visual;
 
 pub(crate) use carrier::Carrier;
-pub(crate) use multiplex::MOST_TABLES;
+pub(crate) use multiplex::{MOST_CHANGES, MOST_TABLES};
 pub use opus::opus_frame;
 pub(crate) use packets::Filling as Packets;
 pub(crate) use reader::Reader;
+pub(crate) use ts::PACKET;
 pub(crate) use view::Filling;

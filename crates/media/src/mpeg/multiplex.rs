@@ -3,10 +3,12 @@
 //! if nothing did: such a stream is sent from a view ([`super::packets`]).
 
 use super::clock::RATE;
-use super::psi::PAT;
+use super::elementary;
+use super::psi::{Coding, PAT, Programmes};
 use super::sending::{Mark, Sending, Sync, second};
 use super::ts::{self, Layout, PACKET};
 use crate::codec::Codec;
+use crate::entry_points::{EntryPoint, EntryPoints, StreamTables};
 use crate::index::Index;
 use crate::mp4::Entry;
 use crate::paged::Packing;
@@ -30,6 +32,10 @@ const MOST_HOLES: usize = 10_000;
 const APART_TOO_OFTEN: &str = "its packets lie apart in too many places";
 /// Packets of a table beyond this are not kept: a section of PAT and PMT has 1,024 bytes.
 const MOST_TABLE: usize = 6;
+/// Where its streams change more often, slices of it are not offered.
+pub const MOST_CHANGES: usize = 256;
+/// Where one in so many packets is scrambled, they are not stray bits.
+const SCRAMBLED: u64 = 100;
 /// Bytes of PAT and PMT that are kept.
 pub const MOST_TABLES: usize = 2 * MOST_TABLE * PACKET;
 
@@ -76,6 +82,27 @@ impl Table {
     }
 }
 
+/// What a programme's map says that matters to those who play it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Mapped {
+    map: u16,
+    clock: u16,
+    streams: Vec<(u16, Coding)>,
+}
+
+impl Mapped {
+    fn of(map: u16, programmes: &Programmes) -> Mapped {
+        let streams = programmes.streams(map).iter();
+        Mapped {
+            map,
+            clock: programmes.clock(map).unwrap_or(0),
+            streams: streams
+                .map(|stream| (stream.pid, stream.coding.clone()))
+                .collect(),
+        }
+    }
+}
+
 /// A transport stream while it is read. Places are bytes of the file where it consists of nothing but packets, and otherwise of all
 /// packets one after the other.
 #[derive(Clone, Debug)]
@@ -94,6 +121,17 @@ pub struct Multiplex {
     latest: Option<(u64, i64)>,
     syncs: Packing<Sync>,
     last_sync: Option<u64>,
+    entries: Packing<EntryPoint>,
+    /// [`elementary::Entry::offset`] of the last of them.
+    last_offset: Option<i64>,
+    /// What the programme's map says, and the tables from where that changed on.
+    mapped: Mapped,
+    changes: Vec<StreamTables>,
+    /// Some of them are not among these.
+    is_unsettled: bool,
+    programmes: u32,
+    /// Packets that are scrambled.
+    scrambled: u64,
     /// Bytes that belong to no packet: where they begin, and where they end.
     holes: Vec<(u64, u64)>,
     /// Where the last packet ends.
@@ -102,17 +140,17 @@ pub struct Multiplex {
 }
 
 impl Multiplex {
-    /// Of a file in which packets lie like this, with a programme whose map has the PID `map`, and whose time is in packets of the
-    /// PID `clock`. What grows with the file goes into scratch space.
-    pub fn new(map: u16, clock: u16, layout: Layout, scratch: &Scratch) -> Multiplex {
+    /// Of a file in which packets lie like this, with a programme whose map has the PID `map`. What grows with the file goes into
+    /// scratch space.
+    pub fn new(map: u16, programmes: &Programmes, layout: Layout, scratch: &Scratch) -> Multiplex {
         let table = |pid| Table {
             pid,
             ..Table::default()
         };
-        Multiplex {
+        let mut multiplex = Multiplex {
             layout,
             evenly: Vec::new(),
-            clock,
+            clock: 0,
             tables: [table(PAT), table(map)],
             marks: Packing::new(scratch),
             last_mark: None,
@@ -120,27 +158,50 @@ impl Multiplex {
             latest: None,
             syncs: Packing::new(scratch),
             last_sync: None,
+            entries: Packing::new(scratch),
+            last_offset: None,
+            mapped: Mapped::default(),
+            changes: Vec::new(),
+            is_unsettled: false,
+            programmes: 0,
+            scrambled: 0,
             holes: Vec::new(),
             end: 0,
             scratch: scratch.clone(),
-        }
+        };
+        multiplex.map_came(map, programmes);
+        multiplex
     }
 
-    /// From here on, packets of this PID state the time.
-    pub fn clock_moves_to(&mut self, clock: u16) {
-        self.clock = clock;
+    /// The map of the programme has come with the packet that was taken last; it has this PID now.
+    pub fn map_came(&mut self, map: u16, programmes: &Programmes) {
+        let mapped = Mapped::of(map, programmes);
+        self.programmes = programmes.mapped() as u32;
+        self.clock = mapped.clock;
+        if mapped != self.mapped {
+            self.mapped = mapped;
+            match programmes.tables(map) {
+                Some(packets) if self.changes.len() < MOST_CHANGES => {
+                    let place = self.end.saturating_sub(PACKET as u64);
+                    self.changes.push(StreamTables { place, packets });
+                }
+                _ => self.is_unsettled = true,
+            }
+        }
     }
 
     /// Bytes of memory that it takes, about.
     pub fn memory(&self) -> usize {
         let holes = self.holes.capacity() * size_of::<(u64, u64)>();
         let evenly = self.evenly.capacity() * size_of::<Evenly>();
-        self.marks.memory() + self.syncs.memory() + holes + evenly
+        let changes = self.changes.len() * MOST_TABLES;
+        let points = self.syncs.memory() + self.entries.memory();
+        self.marks.memory() + points + holes + evenly + changes
     }
 
     /// Bytes of scratch space that it takes.
     pub fn aside(&self) -> u64 {
-        self.marks.aside() + self.syncs.aside()
+        self.marks.aside() + self.syncs.aside() + self.entries.aside()
     }
 
     /// Takes the packet at byte `at` of the file.
@@ -150,6 +211,7 @@ impl Multiplex {
             self.holes.push((self.end, at));
         }
         self.end = at + PACKET as u64;
+        self.scrambled += u64::from(ts::is_scrambled(packet));
         self.tables.iter_mut().for_each(|table| table.take(packet));
         if ts::pid(packet) == self.clock
             && let Some(stated) = ts::clock_reference(packet)
@@ -158,8 +220,9 @@ impl Multiplex {
         }
     }
 
-    /// Says that a picture begins with the packet at byte `at` of the file, and that decoders can start there.
-    pub fn sync(&mut self, at: u64) {
+    /// Takes a picture that decoders can start at.
+    pub fn enter(&mut self, entry: elementary::Entry) {
+        let at = entry.file;
         let at = match self.evenly.partition_point(|evenly| evenly.file <= at) {
             0 => at,
             after => self.evenly[after - 1].place(at, self.layout),
@@ -167,6 +230,12 @@ impl Multiplex {
         if self.last_sync.is_none_or(|last| last < at) {
             self.last_sync = Some(at);
             self.syncs.push(Sync(at));
+            self.entries.push(EntryPoint {
+                place: at,
+                sample: entry.sample,
+                jumps: self.last_offset.is_some_and(|last| last != entry.offset),
+            });
+            self.last_offset = Some(entry.offset);
         }
     }
 
@@ -262,6 +331,14 @@ impl Multiplex {
             });
         }
         index.title.multiplex = Some(Box::new(track));
+        if !self.is_unsettled {
+            index.title.entry_points = Some(Box::new(EntryPoints {
+                points: self.entries.finish(),
+                tables: self.changes,
+                programmes: self.programmes,
+                is_scrambled: self.scrambled > self.end / PACKET as u64 / SCRAMBLED,
+            }));
+        }
         index.tables.push(table);
         Ok(())
     }
@@ -321,6 +398,7 @@ impl Title {
             notes: self.notes.clone(),
             multiplex: None,
             multiplex_view: None,
+            entry_points: None,
         })
     }
 }

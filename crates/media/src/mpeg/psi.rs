@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::lpcm::Lpcm;
-use super::ts::Packet;
+use super::ts::{Packet, packets_of};
 use crate::mp4::language_tag;
 
 /// The PID of the PAT.
@@ -13,6 +13,8 @@ pub const PAT: u16 = 0;
 const MAX_PROGRAMMES: usize = 128;
 /// Streams of a programme beyond this are not looked at.
 const MAX_STREAMS: usize = 64;
+/// Bytes of the longest section of a PAT or PMT (ISO/IEC 13818-1 2.4.4.5, 2.4.4.9).
+const LONGEST: usize = 1024;
 /// What fills the rest of a packet.
 const STUFFING: u8 = 0xff;
 
@@ -124,6 +126,8 @@ impl Section {
 #[derive(Clone, Debug, Default)]
 pub struct Programmes {
     pat: Section,
+    /// The last whole PAT.
+    listed: Vec<u8>,
     /// By the PID of their PMT: the number.
     numbers: BTreeMap<u16, u16>,
     sections: BTreeMap<u16, Section>,
@@ -139,6 +143,8 @@ struct Map {
     /// The PID of the packets that state the programme's time.
     clock: u16,
     streams: Vec<Stated>,
+    /// It as it came.
+    section: Vec<u8>,
 }
 
 /// A programme.
@@ -148,8 +154,6 @@ pub struct Programme<'a> {
     pub map: u16,
     /// Its number in the PAT.
     pub number: u16,
-    /// The PID of the packets that state its time.
-    pub clock: u16,
     pub streams: &'a [Stated],
 }
 
@@ -187,6 +191,8 @@ impl Programmes {
         let Some(body) = body(section, 0, 8) else {
             return;
         };
+        self.listed.clear();
+        self.listed.extend_from_slice(section);
         for entry in body.as_chunks::<4>().0 {
             let number = u16::from_be_bytes([entry[0], entry[1]]);
             let pid = u16::from_be_bytes([entry[2] & 0x1f, entry[3]]);
@@ -208,13 +214,26 @@ impl Programmes {
         numbers.len()
     }
 
+    /// How many of them have a map.
+    pub fn mapped(&self) -> usize {
+        let mapped = self.maps.keys().filter_map(|map| self.numbers.get(map));
+        mapped.collect::<BTreeSet<_>>().len()
+    }
+
+    /// PAT, and the PMT of the programme with this map, in packets; `None`: they are longer than they may be.
+    pub fn tables(&self, map: u16) -> Option<Vec<u8>> {
+        let own = &self.maps.get(&map)?.section;
+        let is_short = |section: &[u8]| (1..=LONGEST).contains(&section.len());
+        (is_short(&self.listed) && is_short(own))
+            .then(|| [packets_of(PAT, &self.listed), packets_of(map, own)].concat())
+    }
+
     /// The programme that is played: the first with picture, else the first with sound, else the first.
     pub fn chosen(&self) -> Option<Programme<'_>> {
         let all = self.maps.iter().filter_map(|(pid, map)| {
             Some(Programme {
                 map: *pid,
                 number: *self.numbers.get(pid)?,
-                clock: map.clock,
                 streams: &map.streams,
             })
         });
@@ -294,6 +313,7 @@ fn map(section: &[u8]) -> Option<Map> {
     Some(Map {
         clock: u16::from_be_bytes([clock[0] & 0x1f, clock[1]]),
         streams,
+        section: section.to_vec(),
     })
 }
 
@@ -420,10 +440,10 @@ mod tests {
         let Programme {
             map,
             number,
-            clock,
             streams,
         } = programmes.chosen().unwrap();
-        assert_eq!((map, number, clock), (0x200, 2, 0x201));
+        assert_eq!((map, number), (0x200, 2));
+        assert_eq!(programmes.clock(map), Some(0x201));
         assert_eq!(streams.len(), 39);
         assert_eq!((streams[0].pid, &streams[0].coding), (0x201, &Coding::H264));
         assert_eq!(streams[1].coding, Coding::Dolby);

@@ -182,11 +182,11 @@ impl Reader {
             });
         };
         let others = self.programmes.count() - 1;
-        let layout = match self.carrier {
-            Carrier::Transport(layout) => Some(layout),
-            Carrier::Program | Carrier::Nothing => None,
-        };
-        self.phase = Phase::Reading(Streams::new(programme, others, layout, &self.scratch));
+        let streams = Streams::new(programme, others, &self.scratch);
+        self.phase = Phase::Reading(match self.carrier {
+            Carrier::Transport(layout) => streams.multiplexed(layout, &self.programmes),
+            Carrier::Program | Carrier::Nothing => streams,
+        });
         self.programmes.follow();
         self.walker = walker(self.carrier);
         self.rest.clear();

@@ -51,10 +51,9 @@ impl Streams {
         let none = Programme {
             map: 0,
             number: 0,
-            clock: 0,
             streams: &[],
         };
-        Streams::new(none, 0, None, scratch)
+        Streams::new(none, 0, scratch)
     }
 
     /// The stream that a file is by itself, which has so many pictures a second if it does not state it.
@@ -153,19 +152,13 @@ impl Streams {
         None
     }
 
-    /// Those of a programme, of a file that has so many others, in packets that lie in it like this. What grows with the file goes
-    /// into scratch space.
-    pub fn new(
-        programme: Programme,
-        others: usize,
-        layout: Option<Layout>,
-        scratch: &Scratch,
-    ) -> Streams {
+    /// Those of a programme, of a file that has so many others. What grows with the file goes into scratch space.
+    pub fn new(programme: Programme, others: usize, scratch: &Scratch) -> Streams {
         let Programme {
             map,
             number: programme,
-            clock,
             streams: stated,
+            ..
         } = programme;
         let mut notes = Vec::new();
         if others > 0 {
@@ -200,8 +193,17 @@ impl Streams {
             view: 0,
             notes,
             passed,
-            multiplex: layout.map(|layout| Box::new(Multiplex::new(map, clock, layout, scratch))),
+            multiplex: None,
             scratch: scratch.clone(),
+        }
+    }
+
+    /// The same in packets that lie in the file like this, which are learnt as they are, too.
+    pub fn multiplexed(self, layout: Layout, programmes: &Programmes) -> Streams {
+        let multiplex = Multiplex::new(self.map, programmes, layout, &self.scratch);
+        Streams {
+            multiplex: Some(Box::new(multiplex)),
+            ..self
         }
     }
 
@@ -234,8 +236,8 @@ impl Streams {
     /// The programme's map has come again. A stream that it does not have any more goes on in one of the same coding that it has
     /// now, as where recordings were joined.
     fn look_at(&mut self, programmes: &Programmes, at: u64) {
-        if let (Some(multiplex), Some(clock)) = (&mut self.multiplex, programmes.clock(self.map)) {
-            multiplex.clock_moves_to(clock);
+        if let Some(multiplex) = &mut self.multiplex {
+            multiplex.map_came(self.map, programmes);
         }
         let stated = programmes.streams(self.map);
         for new in stated.iter().filter(|new| new.coding.is_known()) {
@@ -291,7 +293,7 @@ impl Streams {
         for stream in &mut self.all {
             stream.rest(now, &mut self.clock, &mut self.view);
         }
-        self.pass_syncs();
+        self.pass_entries();
         let kept = self
             .multiplex
             .as_ref()
@@ -329,11 +331,11 @@ impl Streams {
     }
 
     /// Tells where pictures begin that decoders can start at.
-    fn pass_syncs(&mut self) {
+    fn pass_entries(&mut self) {
         for stream in &mut self.all {
-            let syncs = stream.syncs.drain(..);
+            let entries = stream.entries.drain(..);
             if let Some(multiplex) = &mut self.multiplex {
-                syncs.for_each(|at| multiplex.sync(at));
+                entries.for_each(|entry| multiplex.enter(entry));
             }
         }
     }
@@ -342,7 +344,7 @@ impl Streams {
         for stream in &mut self.all {
             stream.finish(&mut self.clock, &mut self.view);
         }
-        self.pass_syncs();
+        self.pass_entries();
         for stream in &mut self.all {
             stream.close(self.view, len);
         }

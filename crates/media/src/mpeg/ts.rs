@@ -115,6 +115,26 @@ pub fn clock_reference(packet: &[u8; PACKET]) -> Option<u64> {
     is_stated.then_some(upper << 1 | u64::from(last >> 7))
 }
 
+/// Whether what a packet carries is scrambled.
+pub fn is_scrambled(packet: &[u8; PACKET]) -> bool {
+    packet[1] & 0x80 == 0 && packet[3] & 0xc0 != 0
+}
+
+/// A section in packets of this PID.
+pub fn packets_of(pid: u16, section: &[u8]) -> Vec<u8> {
+    let [high, low] = pid.to_be_bytes();
+    // The pointer: the section begins at once.
+    let payload = [&[0], section].concat();
+    let mut packets = Vec::new();
+    for (nth, part) in payload.chunks(PACKET - 4).enumerate() {
+        let starts = if nth == 0 { 0x40 } else { 0 };
+        packets.extend([SYNC, starts | high, low, 0x10 | nth as u8 & 0xf]);
+        packets.extend_from_slice(part);
+        packets.resize((nth + 1) * PACKET, 0xff);
+    }
+    packets
+}
+
 /// Walks packets one after the other.
 #[derive(Clone, Debug)]
 pub struct Walker {

@@ -127,7 +127,12 @@ impl Mux {
     }
 
     pub fn section(&mut self, pid: u16, table: u8, body: &[u8]) {
-        let mut section = vec![table, 0xb0, (body.len() + 9) as u8, 0, 1, 0xc1, 0, 0];
+        self.section_of(pid, (table, 1), body);
+    }
+
+    /// The same of another programme, or stream, than the first.
+    pub fn section_of(&mut self, pid: u16, (table, number): (u8, u8), body: &[u8]) {
+        let mut section = vec![table, 0xb0, (body.len() + 9) as u8, 0, number, 0xc1, 0, 0];
         section.extend(body);
         let sum = section.iter().fold(u32::MAX, |sum, byte| {
             (0..8).fold(sum ^ u32::from(*byte) << 24, |sum, _| {
