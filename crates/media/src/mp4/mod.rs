@@ -19,6 +19,7 @@ mod config;
 mod edits;
 mod entry;
 mod fragments;
+mod kept;
 mod limits;
 mod meta;
 mod moov;
