@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each suite uses its part")]
 
 #[path = "../common/mod.rs"]
-mod common;
+pub mod common;
 #[path = "../made/mod.rs"]
 mod made;
 
@@ -39,7 +39,7 @@ const PICTURES: usize = 25 * SECONDS as usize;
 const SOUNDS: usize = 375;
 
 /// One of each kind, of so many minutes.
-pub fn films(minutes: u64) -> [Film; 8] {
+pub fn films(minutes: u64) -> [Film; 9] {
     [
         transport_stream,
         matroska,
@@ -47,6 +47,7 @@ pub fn films(minutes: u64) -> [Film; 8] {
         fragments,
         bare_pictures,
         fragments_of_sound,
+        one_fragment,
         progressive,
         progressive_of_uncompressed_sound,
     ]
@@ -204,6 +205,47 @@ fn fragments_of_sound(count: u64) -> Film {
     of_fragments(name, count, [picture, sound], SOUNDS as u32, [9, 4])
 }
 
+/// A recording whose writer made one fragment of all of it.
+fn one_fragment(count: u64) -> Film {
+    let tracks = [Track::picture(1, 0, 1), Track::sound(2, 0)];
+    let trex = |track: u32| full(b"trex", 0, 0, &[track, 1, 0, 0, 0]);
+    let mvex = boxed(b"mvex", &[&trex(1), &trex(2)]);
+    let numbers = [PICTURES as u64, SOUNDS as u64].map(|each| (each * count) as u32);
+    let traf = |track: u32, offset: u32, duration: u32| {
+        let number = numbers[track as usize - 1];
+        let flags = |nth: u32| match nth.is_multiple_of(50) || track == 2 {
+            true => 0x0200_0000,
+            false => 0x0101_0000,
+        };
+        let samples = (0..number).flat_map(|nth| [duration, 9, flags(nth), nth % 2 * duration]);
+        let run: Vec<u32> = [number, offset].into_iter().chain(samples).collect();
+        let tfhd = full(b"tfhd", 0, 0x2_0000, &[track]);
+        boxed(b"traf", &[&tfhd, &full(b"trun", 0, 0xf01, &run)])
+    };
+    let moof = |first: u32| {
+        let (picture, sound) = (traf(1, first, 40), traf(2, first + 9 * numbers[0], 1024));
+        boxed(b"moof", &[&full(b"mfhd", 0, 0, &[1]), &picture, &sound])
+    };
+    let moof = moof(moof(0).len() as u32 + 8);
+    let piece = vec![5; 9 * (PICTURES + SOUNDS)];
+    let media = piece.len() as u32 * count as u32 + 8;
+    let moov = moov(&tracks, &[vec![], vec![]], &mvex);
+    Film {
+        name: "one movie fragment",
+        head: [
+            ftyp(),
+            moov,
+            moof,
+            media.to_be_bytes().to_vec(),
+            b"mdat".to_vec(),
+        ]
+        .concat(),
+        piece,
+        count,
+        times: Vec::new(),
+    }
+}
+
 fn of_fragments(
     name: &'static str,
     count: u64,
@@ -320,6 +362,11 @@ fn of_tables(name: &'static str, count: u64, mut tracks: [Track; 2]) -> Film {
 impl Film {
     pub fn len(&self) -> u64 {
         self.head.len() as u64 + self.count * self.piece.len() as u64
+    }
+
+    /// Bytes before its media.
+    pub fn tables(&self) -> u64 {
+        self.head.len() as u64
     }
 
     /// Appends bytes of it.
