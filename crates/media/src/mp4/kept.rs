@@ -9,10 +9,10 @@ use crate::index_error::{IndexError, IndexErrorKind};
 use crate::spool::Spool;
 use crate::stored::Lost;
 
-/// Bytes of a table that are in memory at once: several tables are read side by side.
-const PIECE: usize = 32 << 10;
+/// Bytes of a table that are in memory at once: several tables are read side by side. The fuzzer's are short.
+const PIECE: usize = if cfg!(fuzzing) { 64 } else { 32 << 10 };
 /// Bytes that are read at once where headers of boxes are looked for.
-const WINDOW: usize = 4 << 10;
+const WINDOW: usize = if cfg!(fuzzing) { 48 } else { 4 << 10 };
 /// Bytes of a box that [`KeptBox::head`] brings: more than the fields of any box that is read so.
 const HEAD: usize = 4 << 10;
 

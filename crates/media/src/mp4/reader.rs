@@ -66,8 +66,8 @@ struct Fragment {
 const SMALL_WINDOW: u64 = FIRST;
 /// Bytes asked for where several small boxes follow each other.
 const LARGE_WINDOW: u64 = 64 << 10;
-/// Bytes of `moov` or `moof` that are asked for at once, and are in memory.
-const PIECE: u64 = 2 << 20;
+/// Bytes of `moov` or `moof` that are asked for at once, and are in memory. The fuzzer's are short.
+const PIECE: u64 = if cfg!(fuzzing) { 1 << 10 } else { 2 << 20 };
 /// A file of more boxes than this is not one of pictures and sound.
 const MAX_BOXES: u32 = 1 << 22;
 
