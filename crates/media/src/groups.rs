@@ -8,7 +8,7 @@ use crate::{Group, Groups, Kind, Sample};
 pub(crate) fn group(
     samples: impl Iterator<Item = Sample> + Clone,
     kind: Kind,
-    mut dts: i64,
+    dts: i64,
     timescale: u32,
     scratch: &Scratch,
 ) -> Groups {
@@ -17,8 +17,19 @@ pub(crate) fn group(
         total += 1;
         sync += u32::from(sample.sync);
     }
-    // Where most samples are sync samples, a group for each would take more than the samples do.
     let dense = sync > total / 2;
+    group_by(samples, (kind, dense), dts, timescale, scratch)
+}
+
+/// The same, where it is known whether most samples are sync samples (`dense`).
+pub(crate) fn group_by(
+    samples: impl Iterator<Item = Sample>,
+    (kind, dense): (Kind, bool),
+    mut dts: i64,
+    timescale: u32,
+    scratch: &Scratch,
+) -> Groups {
+    // Where most samples are sync samples, a group for each would take more than the samples do.
     let least = match kind {
         Kind::Audio => i64::from(timescale),
         Kind::Video if dense => i64::from(timescale) / 2,

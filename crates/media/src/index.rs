@@ -39,7 +39,7 @@ impl Index {
 /// Limits on what a film may make us hold, and what it need not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexOptions {
-    /// Longest `moov` or `moof` that is read, in bytes.
+    /// Longest `moov` or `moof` that is read, in bytes; most of it lies in scratch space.
     pub max_box: u64,
     /// Most samples of all tracks together; each takes 18 bytes.
     pub max_samples: u32,

@@ -83,7 +83,7 @@ impl Indexer {
     /// The bytes of the range that [`Indexer::step`] asked for, all of them.
     ///
     /// # Errors
-    /// The film is not as it should be.
+    /// The film is not as it should be, or scratch space cannot be read.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
         let scratch = &self.scratch;
         if let Container::Unknown(len, options) = self.container {
@@ -98,12 +98,15 @@ impl Indexer {
                 false => Container::Mp4(mp4::Reader::new(len, options, scratch)),
             };
         }
-        match &mut self.container {
+        let fed = match &mut self.container {
             Container::Unknown(..) => Ok(()),
             Container::Mp4(reader) => reader.feed(bytes),
             Container::Matroska(reader) => reader.feed(bytes),
             Container::Mpeg(reader) => reader.feed(bytes),
-        }
+        };
+        // What was read without some of it may seem to be damaged.
+        self.scratch.check()?;
+        fed
     }
 }
 

@@ -52,7 +52,11 @@ impl<const N: usize> Spool<N> {
 
     /// Appends a record.
     pub fn push(&mut self, record: [u8; N]) {
-        self.append(&record);
+        // Chunks are whole records.
+        if self.tail.len() == Self::CHUNK {
+            self.put_aside();
+        }
+        self.tail.extend_from_slice(&record);
     }
 
     /// Appends whole records.
@@ -61,6 +65,12 @@ impl<const N: usize> Spool<N> {
         while !rest.is_empty() {
             if self.tail.len() == Self::CHUNK {
                 self.put_aside();
+            }
+            // The last record stays in the tail.
+            while self.tail.is_empty() && rest.len() > Self::CHUNK {
+                let (now, later) = rest.split_at(Self::CHUNK);
+                self.full.push(self.scratch.keep(now));
+                rest = later;
             }
             let (now, later) = rest.split_at((Self::CHUNK - self.tail.len()).min(rest.len()));
             self.tail.extend_from_slice(now);
@@ -290,6 +300,28 @@ mod tests {
             let here = spool.bring().unwrap();
             prop_assert_eq!((here.aside(), here.in_memory()), (0, Some(all)));
             prop_assert!(here.memory() >= here.bytes());
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn whatever_is_appended_at_once_is_there(
+            counts in prop::collection::vec(prop_oneof![0usize..30, 0usize..40_000, Just(SCRATCH_CHUNK / 18)], 1..9),
+        ) {
+            let scratch = Scratch::new(Nth(1, Default::default()));
+            let mut spool: Spool<18> = Spool::new(&scratch);
+            let mut all = Vec::new();
+            for count in counts {
+                let from = all.len();
+                all.extend((from..from + count * 18).map(|at| (at / 7) as u8));
+                spool.append(&all[from..]);
+                prop_assert_eq!(spool.last(), all.last_chunk());
+                prop_assert_eq!(spool.bytes(), all.len());
+            }
+            let pieces: Result<Vec<_>, Lost> = spool.pieces().collect();
+            prop_assert_eq!(pieces.unwrap().concat(), all);
         }
     }
 

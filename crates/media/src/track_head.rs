@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::groups::group;
+use crate::groups::group_by;
 use crate::mp4::Entry;
 use crate::samples::SampleTable;
 use crate::title::{Kind, Picture, Track};
@@ -30,11 +30,12 @@ pub(crate) struct TrackHead {
 impl TrackHead {
     /// The track with these samples, and the media time at which the last of them ends.
     pub fn track(self, entry: Entry, samples: &SampleTable) -> (Track, i64) {
-        let (mut dts, mut end, mut bytes) = (self.dts, None, 0);
+        let (mut dts, mut end, mut bytes, mut sync) = (self.dts, None, 0, 0);
         for sample in samples.iter() {
             dts += i64::from(sample.duration);
             end = end.max(Some(dts + i64::from(sample.cts)));
             bytes += u64::from(sample.size);
+            sync += u32::from(sample.sync);
         }
         let picture = (self.kind == Kind::Video).then_some(Picture {
             width: entry.size.0,
@@ -51,9 +52,9 @@ impl TrackHead {
             samples: samples.len(),
             bytes,
             duration: (dts - self.dts) as u64,
-            groups: group(
+            groups: group_by(
                 samples.iter(),
-                self.kind,
+                (self.kind, sync > samples.len() / 2),
                 self.dts,
                 self.timescale,
                 samples.scratch(),

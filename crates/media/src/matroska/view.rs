@@ -10,7 +10,8 @@ use std::sync::Arc;
 use crate::groups::group;
 use crate::index::Index;
 use crate::index_error::{IndexError, IndexErrorKind};
-use crate::places::{Filled, Place, Places, STEP, View, WITH_HEADS};
+use crate::paged::Packing;
+use crate::places::{Filled, Place, STEP, View, WITH_HEADS};
 use crate::samples::{Sample, SampleTable, Samples, SamplesError};
 use crate::title::{Title, Track};
 
@@ -42,7 +43,8 @@ pub fn put_heads(index: &mut Index, len: u64) -> Result<(), IndexError> {
             kind: IndexErrorKind::TooLarge,
         });
     }
-    let mut places: Vec<Vec<Place>> = vec![Vec::new(); tables.len()];
+    let new = |table: &SampleTable| Packing::new(table.scratch());
+    let mut places: Vec<Packing<Place>> = tables.iter().map(new).collect();
     let mut samples: Vec<_> = tables.iter().map(|table| table.iter().peekable()).collect();
     let mut made: Vec<SampleTable> = tables
         .iter()
@@ -82,8 +84,10 @@ pub fn put_heads(index: &mut Index, len: u64) -> Result<(), IndexError> {
             skip: 0,
             sample: table.len(),
         };
-        places.resize(count, none);
-        track.places = places.into_iter().collect::<Places>();
+        while places.len() < count {
+            places.push(none);
+        }
+        track.places = places.finish();
         // The frames lie further apart.
         let dts = track.groups.first().map_or(0, |first| first.dts);
         track.groups = group(

@@ -212,6 +212,7 @@ fn late_extension(bits: &mut Bits, rate: &mut u32) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mp4::boxes::{BoxOf, Place};
 
     fn parsed(config: &[u8], entry_rate: u32) -> (u8, u32, u8, u16, u32, u16) {
         let AudioConfig {
@@ -315,13 +316,16 @@ mod tests {
         body.extend([
             4, 20, 0x40, 0x15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0x80, 0x80, 0x80, 2, 0x12, 0x10,
         ]);
-        let esds = Boxed {
+        let place = Place {
             kind: *b"esds",
             offset: 0,
-            body: &body,
             header: 8,
             number: 0,
             parent: None,
+        };
+        let esds = BoxOf {
+            place,
+            body: &body[..],
         };
         let read = Esds::parse(&esds).unwrap();
         assert_eq!(

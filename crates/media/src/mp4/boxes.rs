@@ -1,23 +1,70 @@
-//! Boxes in memory (ISO/IEC 14496-12 4.2), each knowing where in the file it lies, so that every
-//! error can name box and byte.
+//! Boxes (ISO/IEC 14496-12 4.2), each knowing where in the file it lies, so that every error can
+//! name box and byte.
+
+use std::ops::{Deref, Range};
 
 use crate::index_error::{IndexError, IndexErrorKind};
 
-/// A box wholly in memory.
+/// Where a box lies in the file.
 #[derive(Clone, Copy, Debug)]
-pub struct Boxed<'p, 'a> {
+pub struct Place<'p> {
     /// Four-character code; `uuid` boxes are never looked into.
     pub kind: [u8; 4],
     /// First byte of the box in the file.
     pub offset: u64,
-    /// Bytes after the header; version and flags of a full box are part of it.
-    pub body: &'a [u8],
     /// Bytes of the header.
     pub header: usize,
     /// Which of its kind it is among its siblings, from 1; 0 where there is but one.
     pub number: u32,
     /// The box it lies in.
-    pub parent: Option<&'p Boxed<'p, 'a>>,
+    pub parent: Option<&'p Place<'p>>,
+}
+
+/// The bytes of a box after its header; version and flags of a full box are part of them.
+pub trait Body: Copy {
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// Reads from byte `at` on, all of `into` or nothing; whether it could.
+    fn read(&self, at: usize, into: &mut [u8]) -> bool;
+
+    /// Some of them, all of which must be there.
+    fn part(&self, range: Range<usize>) -> Option<Self>;
+}
+
+impl Body for &[u8] {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn read(&self, at: usize, into: &mut [u8]) -> bool {
+        let bytes = self.get(at..at + into.len());
+        bytes.inspect(|bytes| into.copy_from_slice(bytes)).is_some()
+    }
+
+    fn part(&self, range: Range<usize>) -> Option<Self> {
+        self.get(range)
+    }
+}
+
+/// A box, and its body wherever that is.
+#[derive(Clone, Copy, Debug)]
+pub struct BoxOf<'p, B> {
+    /// Where it lies.
+    pub place: Place<'p>,
+    /// What it holds.
+    pub body: B,
+}
+
+/// A box wholly in memory.
+pub type Boxed<'p, 'a> = BoxOf<'p, &'a [u8]>;
+
+impl<'p, B> Deref for BoxOf<'p, B> {
+    type Target = Place<'p>;
+
+    fn deref(&self) -> &Place<'p> {
+        &self.place
+    }
 }
 
 /// A box header.
@@ -64,7 +111,7 @@ pub fn fourcc(kind: [u8; 4]) -> String {
     kind.escape_ascii().to_string()
 }
 
-impl<'p, 'a> Boxed<'p, 'a> {
+impl Place<'_> {
     /// The way to the box: `moov/trak 2/mdia`.
     pub fn path(&self) -> String {
         let mut path = self
@@ -91,7 +138,9 @@ impl<'p, 'a> Boxed<'p, 'a> {
     pub fn damaged(&self, problem: impl Into<String>) -> IndexError {
         self.error(IndexErrorKind::Damaged, problem)
     }
+}
 
+impl<'p, 'a> Boxed<'p, 'a> {
     /// Reads the body's fields from byte `skip` on.
     pub fn fields(&'p self, skip: usize) -> Fields<'p, 'a> {
         Fields { of: self, at: skip }
@@ -103,14 +152,16 @@ impl<'p, 'a> Boxed<'p, 'a> {
         let word = fields.u32()?;
         Ok(((word >> 24) as u8, word & 0xff_ffff, fields))
     }
+}
 
+impl<'p, B: Body> BoxOf<'p, B> {
     /// The boxes in the body, after its first `skip` bytes.
-    pub fn children(&'p self, skip: usize) -> Children<'p, 'a> {
+    pub fn children(&'p self, skip: usize) -> Children<'p, B> {
         Children { of: self, at: skip }
     }
 
     /// The first box of this kind directly in this one.
-    pub fn find(&'p self, kind: &[u8; 4]) -> Result<Option<Boxed<'p, 'a>>, IndexError> {
+    pub fn find(&'p self, kind: &[u8; 4]) -> Result<Option<BoxOf<'p, B>>, IndexError> {
         for child in self.children(0) {
             let child = child?;
             if child.kind == *kind {
@@ -121,67 +172,69 @@ impl<'p, 'a> Boxed<'p, 'a> {
     }
 
     /// The first box of this kind directly in this one, which must be there.
-    pub fn need(&'p self, kind: &[u8; 4]) -> Result<Boxed<'p, 'a>, IndexError> {
+    pub fn need(&'p self, kind: &[u8; 4]) -> Result<BoxOf<'p, B>, IndexError> {
         self.find(kind)?
             .ok_or_else(|| self.damaged(format!("has no {} box", fourcc(*kind))))
     }
 
     /// All boxes of this kind directly in this one, numbered.
-    pub fn each(
-        &'p self,
-        kind: [u8; 4],
-    ) -> impl Iterator<Item = Result<Boxed<'p, 'a>, IndexError>> {
+    pub fn each(&'p self, kind: [u8; 4]) -> impl Iterator<Item = Result<BoxOf<'p, B>, IndexError>> {
         let mut number = 0;
         self.children(0).filter_map(move |child| match child {
             Ok(child) if child.kind != kind => None,
-            Ok(child) => {
+            Ok(mut child) => {
                 number += 1;
-                Some(Ok(Boxed { number, ..child }))
+                child.place.number = number;
+                Some(Ok(child))
             }
             Err(error) => Some(Err(error)),
         })
     }
 }
 
+/// Longest header.
+const HEADER: usize = 16;
+
 /// The boxes in a box.
 #[derive(Clone, Debug)]
-pub struct Children<'p, 'a> {
-    of: &'p Boxed<'p, 'a>,
+pub struct Children<'p, B> {
+    of: &'p BoxOf<'p, B>,
     at: usize,
 }
 
-impl<'p, 'a> Iterator for Children<'p, 'a> {
-    type Item = Result<Boxed<'p, 'a>, IndexError>;
+impl<'p, B: Body> Iterator for Children<'p, B> {
+    type Item = Result<BoxOf<'p, B>, IndexError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let rest = self.of.body.get(self.at..)?;
+        let of = self.of;
+        let left = of.body.count().checked_sub(self.at)?;
         // QuickTime ends some lists with four zero bytes; padding of zeros is seen too.
-        let header = Header::parse(rest).filter(|header| header.kind != [0; 4])?;
-        let offset = self.of.offset + (self.of.header + self.at) as u64;
-        let mut child = Boxed {
+        let mut head = [0; HEADER];
+        let head = &mut head[..left.min(HEADER)];
+        let header = of.body.read(self.at, head).then(|| Header::parse(head));
+        let header = header?.filter(|header| header.kind != [0; 4])?;
+        let place = Place {
             kind: header.kind,
-            offset,
-            body: &[],
+            offset: of.offset + (of.header + self.at) as u64,
             header: header.len,
             number: 0,
-            parent: Some(self.of),
+            parent: Some(&of.place),
         };
-        let size = header.size.unwrap_or(rest.len() as u64);
+        let size = header.size.unwrap_or(left as u64);
         let inside = usize::try_from(size)
             .ok()
-            .and_then(|size| rest.get(header.len..size));
+            .filter(|size| *size <= left)
+            .and_then(|size| of.body.part(self.at + header.len..self.at + size));
         let Some(body) = inside else {
-            self.at = self.of.body.len();
+            self.at = of.body.count();
             let problem = format!(
-                "says it is {size} bytes long; {} are left in its {}",
-                rest.len(),
-                fourcc(self.of.kind)
+                "says it is {size} bytes long; {left} are left in its {}",
+                fourcc(of.kind)
             );
-            return Some(Err(child.damaged(problem)));
+            return Some(Err(place.damaged(problem)));
         };
-        child.body = body;
-        self.at += header.len + body.len();
-        Some(Ok(child))
+        self.at += header.len + body.count();
+        Some(Ok(BoxOf { place, body }))
     }
 }
 
@@ -245,17 +298,9 @@ impl<'p, 'a> Fields<'p, 'a> {
         }
     }
 
-    /// A table of `count` entries of `entry` bytes each: checked against what is there before
-    /// anybody allocates for it.
-    pub fn table(&mut self, count: u32, entry: usize) -> Result<&'a [u8], IndexError> {
-        let wanted = u64::from(count) * entry as u64;
-        let left = self.left().len();
-        if wanted > left as u64 {
-            let problem =
-                format!("says {count} entries, which take {wanted} bytes; {left} are there");
-            return Err(self.of.damaged(problem));
-        }
-        self.take(wanted as usize)
+    /// Bytes of the body before those that have not been read.
+    pub fn at(&self) -> usize {
+        self.at
     }
 
     /// What has not been read.
@@ -269,14 +314,14 @@ mod tests {
     use super::*;
 
     fn moov(body: &[u8]) -> Boxed<'_, '_> {
-        Boxed {
+        let place = Place {
             kind: *b"moov",
             offset: 1000,
-            body,
             header: 8,
             number: 0,
             parent: None,
-        }
+        };
+        BoxOf { place, body }
     }
 
     #[test]
@@ -320,18 +365,5 @@ mod tests {
     fn zeros_at_the_end_of_a_list_are_passed_over() {
         assert!(moov(&[0; 4]).children(0).next().is_none());
         assert!(moov(&[0; 40]).children(0).next().is_none());
-    }
-
-    #[test]
-    fn a_table_is_measured_before_it_is_taken() {
-        let moov = moov(b"12345678");
-        assert!(
-            moov.fields(0)
-                .table(u32::MAX, 12)
-                .unwrap_err()
-                .problem
-                .contains("4294967295 entries")
-        );
-        assert_eq!(moov.fields(0).table(2, 4).unwrap(), b"12345678");
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::boxes::Boxed;
 use super::edits::Edit;
+use super::kept::KeptBox;
 use super::timed_text::text;
 use crate::chapters::{Chapter, MAX_CHAPTERS};
 use crate::samples::SampleTable;
@@ -16,6 +16,8 @@ const MAX_TEXT: u64 = 1024;
 const MAX_TEXTS: usize = 200;
 /// Chapters that Nero's list can have.
 const MAX_LISTED: usize = 255;
+/// Bytes that it can take: a head, and of each chapter its time and a name with its length.
+const MAX_LIST: usize = 9 + MAX_LISTED * (8 + 1 + 255);
 
 /// What is known of a film's chapters, on the movie's timeline.
 #[derive(Debug, Default)]
@@ -27,10 +29,12 @@ pub struct Chapters {
 
 impl Chapters {
     /// Those of Nero's list. A film plays without: what cannot be read is passed over.
-    pub fn listed(moov: &Boxed) -> Chapters {
+    pub fn listed(moov: &KeptBox) -> Chapters {
         let list = || {
             let udta = moov.find(b"udta").ok()??;
-            Some(nero(udta.find(b"chpl").ok()??.body))
+            let chpl = udta.find(b"chpl").ok()??;
+            let mut bytes = Vec::new();
+            Some(nero(chpl.first(MAX_LIST, &mut bytes).ok()?.body))
         };
         Chapters {
             found: list()

@@ -136,16 +136,17 @@ pub fn eac3(dec3: &[u8]) -> Option<Sound> {
 mod tests {
     use super::*;
     use crate::IndexErrorKind;
+    use crate::mp4::boxes::{BoxOf, Place};
 
     fn boxed<'a>(kind: &[u8; 4], body: &'a [u8]) -> Boxed<'a, 'a> {
-        Boxed {
+        let place = Place {
             kind: *kind,
             offset: 40,
-            body,
             header: 8,
             number: 0,
             parent: None,
-        }
+        };
+        BoxOf { place, body }
     }
 
     #[test]

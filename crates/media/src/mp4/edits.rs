@@ -1,6 +1,6 @@
 //! Edit lists (ISO/IEC 14496-12 8.6.6): which part of a track's media is shown, and when.
 
-use super::boxes::Boxed;
+use super::kept::KeptBox;
 use crate::index_error::IndexError;
 
 /// What of a track is shown, as one piece.
@@ -19,24 +19,26 @@ const MAX_TICKS: u64 = 1 << 60;
 
 /// Reads `edts` of a track: the leading empty edits, and the first that shows something. What
 /// cannot be played as one piece is told in `notes`.
-pub fn read(edts: &Boxed, notes: &mut Vec<String>) -> Result<Edit, IndexError> {
+pub fn read(edts: &KeptBox, notes: &mut Vec<String>) -> Result<Edit, IndexError> {
     let Some(elst) = edts.find(b"elst")? else {
         return Ok(Edit::default());
     };
-    let (version, _, mut fields) = elst.full()?;
+    let mut head = Vec::new();
+    let head = elst.head(&mut head)?;
+    let (version, _, mut fields) = head.full()?;
     let wide = version > 0;
     let count = fields.u32()?;
-    let mut table = fields.clone();
-    table.table(count, if wide { 20 } else { 12 })?;
+    let entry = if wide { 20 } else { 12 };
+    let mut words = elst.entries::<4>(fields.at(), count, entry)?;
+    let mut word = || words.next().map_or(0, u32::from_be_bytes);
     let (mut edit, mut shown, mut odd_rate) = (Edit::default(), 0, false);
     for _ in 0..count {
-        let length = fields.wide(wide)?;
-        let start = if wide {
-            fields.u64()? as i64
-        } else {
-            i64::from(fields.u32()? as i32)
+        let mut long = || u64::from(word()) << 32 | u64::from(word());
+        let (length, start) = match wide {
+            true => (long(), long() as i64),
+            false => (word().into(), i64::from(word() as i32)),
         };
-        let rate = fields.u32()?;
+        let rate = word();
         if length > MAX_TICKS || start > MAX_TICKS as i64 {
             // Some writers mean "to the end" by the highest number.
             if length < u64::from(u32::MAX) || start > MAX_TICKS as i64 {

@@ -1,7 +1,7 @@
 //! Sample entries: the codec of a track, and whether it is supported (ISO/IEC 14496-12 8.5.2, 12.1.3, 12.2.3).
 
 use super::audio_config::{Esds, audio_config};
-use super::boxes::{Boxed, Header, fourcc};
+use super::boxes::{BoxOf, Boxed, Header, Place, fourcc};
 use super::{config, pcm_entry};
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::vorbis::OBJECT_TYPE as VORBIS;
@@ -37,16 +37,22 @@ impl Entry {
     /// Reads an entry of `stsd`. `stsd_version` tells QuickTime's longer sound descriptions from
     /// ISO's, which share their version number.
     pub fn parse(entry: &Boxed, kind: Kind, stsd_version: u8) -> Result<Known, IndexError> {
-        if entry.body.len() > MAX_ENTRY {
-            return Err(entry.error(
-                IndexErrorKind::TooLarge,
-                format!("is {} bytes long", entry.body.len()),
-            ));
-        }
+        Entry::check(entry, entry.body.len())?;
         match (kind, &entry.kind) {
             (_, b"encv" | b"enca" | b"drms" | b"drmi") => Ok(Err("encrypted".into())),
             (Kind::Video, _) => picture(entry),
             (Kind::Audio, _) => sound(entry, stsd_version),
+        }
+    }
+
+    /// Checks that an entry of so many bytes may stay in memory.
+    pub fn check(entry: &Place, bytes: usize) -> Result<(), IndexError> {
+        match bytes <= MAX_ENTRY {
+            true => Ok(()),
+            false => Err(entry.error(
+                IndexErrorKind::TooLarge,
+                format!("is {bytes} bytes long; {MAX_ENTRY} are allowed"),
+            )),
         }
     }
 }
@@ -63,13 +69,16 @@ pub(crate) fn entry_of(bytes: &[u8], kind: Kind) -> Result<Entry, String> {
     else {
         return Err("its sample entry is no box".to_owned());
     };
-    let entry = Boxed {
+    let place = Place {
         kind: code,
         offset: 0,
-        body: &bytes[len..],
         header: len,
         number: 0,
         parent: None,
+    };
+    let entry = BoxOf {
+        place,
+        body: &bytes[len..],
     };
     Entry::parse(&entry, kind, 0).map_err(|error| error.to_string())?
 }

@@ -1,6 +1,7 @@
 //! Movie fragments: `moof` (ISO/IEC 14496-12 8.8).
 
-use super::boxes::Boxed;
+use super::boxes::Place;
+use super::kept::{KeptBox, Table};
 use super::limits::Limits;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::{Sample, SampleTable};
@@ -18,8 +19,10 @@ pub struct Defaults {
 
 impl Defaults {
     /// Reads a `trex` box.
-    pub fn parse(trex: &Boxed) -> Result<Defaults, IndexError> {
-        let (_, _, mut fields) = trex.full()?;
+    pub fn parse(trex: &KeptBox) -> Result<Defaults, IndexError> {
+        let mut head = Vec::new();
+        let head = trex.head(&mut head)?;
+        let (_, _, mut fields) = head.full()?;
         Ok(Defaults {
             track: fields.u32()?,
             description: fields.u32()?,
@@ -80,14 +83,20 @@ const FLAGS: u32 = 0x400;
 const OFFSETS: u32 = 0x800;
 
 /// Reads a `moof` and appends its samples to their tracks.
-pub fn read(moof: &Boxed, limits: &mut Limits, tracks: &mut dyn Tracks) -> Result<(), IndexError> {
+pub fn read(
+    moof: &KeptBox,
+    limits: &mut Limits,
+    tracks: &mut dyn Tracks,
+) -> Result<(), IndexError> {
     // Without a base of its own, the first `traf` counts from `moof`, each later one from the end
     // of the data of the one before (8.8.7.1).
     let mut data_end = moof.offset;
+    let mut bytes = Vec::new();
     for traf in moof.each(*b"traf") {
         let traf = traf?;
         let tfhd = traf.need(b"tfhd")?;
-        let (_, flags, mut fields) = tfhd.full()?;
+        let head = tfhd.head(&mut bytes)?;
+        let (_, flags, mut fields) = head.full()?;
         let id = fields.u32()?;
         let base = match flags {
             flags if flags & BASE_DATA_OFFSET != 0 => fields.u64()?,
@@ -132,15 +141,17 @@ pub fn read(moof: &Boxed, limits: &mut Limits, tracks: &mut dyn Tracks) -> Resul
     Ok(())
 }
 
-fn decode_time(tfdt: &Boxed) -> Result<u64, IndexError> {
-    let (version, _, mut fields) = tfdt.full()?;
+fn decode_time(tfdt: &KeptBox) -> Result<u64, IndexError> {
+    let mut head = Vec::new();
+    let head = tfdt.head(&mut head)?;
+    let (version, _, mut fields) = head.full()?;
     fields.wide(version > 0)
 }
 
 impl Gathered {
     /// Begins a fragment at its own decode time. Durations inside fragments are often guesses
     /// for the last sample: the next fragment's time puts it right.
-    fn begin(&mut self, traf: &Boxed, time: Option<u64>) -> Result<(), IndexError> {
+    fn begin(&mut self, traf: &Place, time: Option<u64>) -> Result<(), IndexError> {
         let Some(time) = time else { return Ok(()) };
         let Some(time) = i64::try_from(time).ok().filter(|time| *time < 1 << 62) else {
             return Err(traf.damaged(format!(
@@ -171,7 +182,7 @@ impl Gathered {
 
 /// A `trun` and what it counts from.
 struct Run<'p, 'a> {
-    trun: Boxed<'p, 'a>,
+    trun: KeptBox<'p, 'a>,
     defaults: Defaults,
     base: u64,
 }
@@ -185,7 +196,9 @@ impl Run<'_, '_> {
         track: Option<&mut FragmentTrack>,
     ) -> Result<u64, IndexError> {
         let trun = &self.trun;
-        let (_, flags, mut fields) = trun.full()?;
+        let mut head = Vec::new();
+        let head = trun.head(&mut head)?;
+        let (_, flags, mut fields) = head.full()?;
         let count = fields.u32()?;
         let mut offset = from;
         if flags & DATA_OFFSET != 0 {
@@ -203,7 +216,7 @@ impl Run<'_, '_> {
             None
         };
         let entry = 4 * (flags & (DURATIONS | SIZES | FLAGS | OFFSETS)).count_ones() as usize;
-        let table = fields.table(count, entry)?;
+        let mut table = trun.entries::<4>(fields.at(), count, entry)?;
         if entry == 0 {
             // Nothing in the file stands for each of these samples but their data.
             let claimed = u64::from(count) * u64::from(self.defaults.size);
@@ -220,13 +233,11 @@ impl Run<'_, '_> {
         }
         let Some(track) = track else {
             // Another track's data: only its length counts.
-            let sizes = table
-                .chunks_exact(entry.max(1))
-                .map(|entry| self.sample(flags, entry).size);
-            let bytes = if entry == 0 {
-                u64::from(count) * u64::from(self.defaults.size)
-            } else {
-                sizes.map(u64::from).sum()
+            let bytes: u64 = match entry {
+                0 => u64::from(count) * u64::from(self.defaults.size),
+                _ => (0..count)
+                    .map(|_| u64::from(self.sample(flags, &mut table).size))
+                    .sum(),
             };
             return Ok(offset.saturating_add(bytes));
         };
@@ -240,16 +251,12 @@ impl Run<'_, '_> {
                 .get_or_insert(self.defaults.description);
         }
         for number in 0..count {
-            let entry = table
-                .get(number as usize * entry..)
-                .and_then(|rest| rest.get(..entry))
-                .unwrap_or_default();
             let Entry {
                 duration,
                 size,
                 flags,
                 cts,
-            } = self.sample(flags, entry);
+            } = self.sample(flags, &mut table);
             let flags = first_flags.filter(|_| number == 0).unwrap_or(flags);
             limits.check(trun, number, offset, size)?;
             let duration = if duration >> 31 == 0 { duration } else { 0 };
@@ -268,15 +275,10 @@ impl Run<'_, '_> {
 
     /// One sample's entry, with the defaults for what is not in it.
     #[inline]
-    fn sample(&self, flags: u32, entry: &[u8]) -> Entry {
-        let mut words = entry
-            .as_chunks::<4>()
-            .0
-            .iter()
-            .map(|word| u32::from_be_bytes(*word));
+    fn sample(&self, flags: u32, table: &mut Table<'_, 4>) -> Entry {
         let mut or_default = |flag, default| {
             let given = if flags & flag != 0 {
-                words.next()
+                table.next().map(u32::from_be_bytes)
             } else {
                 None
             };

@@ -1,6 +1,6 @@
 //! What bounds the samples of a film, and where they go.
 
-use super::boxes::Boxed;
+use super::boxes::Place;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::scratch::Scratch;
 
@@ -14,13 +14,29 @@ pub struct Limits {
     /// Media bytes that samples without a size of their own may still claim; keeps a few bytes of
     /// `trun` from claiming billions of samples.
     pub unsized_bytes: u64,
+    /// Bytes of sample descriptions that may still come: they stay in memory.
+    pub described: usize,
     /// Where tables of samples lie.
     pub scratch: Scratch,
 }
 
+/// Bytes of the sample descriptions of a film that are read, all tracks together.
+pub const MOST_DESCRIBED: usize = 4 << 20;
+
 impl Limits {
+    /// Books a sample description of so many bytes.
+    pub fn describe(&mut self, of: &Place, bytes: usize) -> Result<(), IndexError> {
+        self.described = self.described.checked_sub(bytes).ok_or_else(|| {
+            of.error(
+                IndexErrorKind::TooLarge,
+                format!("brings the sample descriptions to more than {MOST_DESCRIBED} bytes"),
+            )
+        })?;
+        Ok(())
+    }
+
     /// Books `count` samples, before anything is allocated for them.
-    pub fn book(&mut self, of: &Boxed, count: u32) -> Result<(), IndexError> {
+    pub fn book(&mut self, of: &Place, count: u32) -> Result<(), IndexError> {
         self.samples = self.samples.checked_sub(count).ok_or_else(|| {
             of.error(
                 IndexErrorKind::TooLarge,
@@ -35,7 +51,7 @@ impl Limits {
 
     /// Checks that a sample lies in the file and fits its record.
     #[inline]
-    pub fn check(&self, of: &Boxed, number: u32, offset: u64, size: u32) -> Result<(), IndexError> {
+    pub fn check(&self, of: &Place, number: u32, offset: u64, size: u32) -> Result<(), IndexError> {
         if offset
             .checked_add(size.into())
             .is_none_or(|end| end > self.file_len)
@@ -48,7 +64,7 @@ impl Limits {
     }
 
     #[cold]
-    fn misplaced(&self, of: &Boxed, number: u32, offset: u64, size: u32) -> IndexError {
+    fn misplaced(&self, of: &Place, number: u32, offset: u64, size: u32) -> IndexError {
         let problem = format!(
             "sample {} takes {size} bytes from byte {offset} on; the file ends at byte {}",
             u64::from(number) + 1,

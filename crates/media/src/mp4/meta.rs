@@ -1,18 +1,20 @@
 //! Names and languages.
 
-use super::boxes::Boxed;
+use super::kept::KeptBox;
 
 /// Longest name that is kept, in bytes.
 const MAX_NAME: usize = 1024;
 
 /// The `©nam` of a movie or track, from iTunes' list (`udta/meta/ilst`) or QuickTime's `udta`; for
 /// a track also its `name`. A film plays without its name: what cannot be read is passed over.
-pub fn name_of(of: &Boxed) -> Option<String> {
+pub fn name_of(of: &KeptBox) -> Option<String> {
     let udta = of.find(b"udta").ok()??;
-    let itunes = || {
+    let mut bytes = Vec::new();
+    let mut itunes = || {
         let meta = udta.find(b"meta").ok()??;
         // A full box in ISO files, a plain one in QuickTime's.
-        let skip = if meta.body.get(4..8) == Some(b"hdlr") {
+        let head = meta.head(&mut bytes).ok()?;
+        let skip = if head.body.get(4..8) == Some(b"hdlr") {
             0
         } else {
             4
@@ -23,15 +25,21 @@ pub fn name_of(of: &Boxed) -> Option<String> {
             .find(|child| child.kind == *b"ilst")?;
         let name = ilst.find(b"\xa9nam").ok()??;
         let data = name.find(b"data").ok()??;
-        text(data.body.get(8..)?)
+        text(data.head(&mut bytes).ok()?.body.get(8..)?)
     };
-    let quicktime = || {
+    if let Some(name) = itunes() {
+        return Some(name);
+    }
+    let mut quicktime = || {
         let name = udta.find(b"\xa9nam").ok()??;
+        let name = name.first(4 + usize::from(u16::MAX), &mut bytes).ok()?;
         let length = u16::from_be_bytes(*name.body.first_chunk::<2>()?);
         text(name.body.get(4..4 + usize::from(length))?)
     };
-    let track = || text(udta.find(b"name").ok()??.body);
-    itunes().or_else(quicktime).or_else(track)
+    if let Some(name) = quicktime() {
+        return Some(name);
+    }
+    text(udta.find(b"name").ok()??.head(&mut bytes).ok()?.body)
 }
 
 /// The name in `hdlr`, unless it is only that of the program that wrote it.
@@ -108,6 +116,8 @@ pub fn language_tag(bytes: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mp4::boxes::Place;
+    use crate::mp4::kept::Kept;
 
     #[test]
     fn languages_of_three_packed_letters() {
@@ -150,14 +160,14 @@ mod tests {
         let itunes = wrap(b"udta", &wrap(b"meta", &[&[0; 4][..], &ilst].concat()));
         let quicktime = wrap(b"udta", &wrap(b"\xa9nam", b"\0\x05\x55\xc4Bunny"));
         let named = |body: &[u8]| {
-            name_of(&Boxed {
+            let place = Place {
                 kind: *b"moov",
                 offset: 0,
-                body,
                 header: 8,
                 number: 0,
                 parent: None,
-            })
+            };
+            name_of(&Kept::of(body).boxed(place))
         };
         assert_eq!(named(&itunes).as_deref(), Some("Bunny!"));
         assert_eq!(named(&quicktime).as_deref(), Some("Bunny"));

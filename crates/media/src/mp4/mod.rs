@@ -1,9 +1,10 @@
 //! MP4 (ISO/IEC 14496-12) becomes an [`crate::Index`].
 //!
-//! [`reader`] walks the boxes of the file and asks for `moov` and `moof`; [`moov`] reads the tracks,
-//! with [`entry`] (and [`config`], [`audio_config`], [`pcm_entry`]) for what they are coded in, [`edits`] for what
-//! of them is shown, [`meta`] for names, [`chapters`], [`subtitles`] (and [`timed_text`]); [`tables`] and [`fragments`] give the samples (bounded by [`limits`]), of which [`units`] joins those of uncompressed sound; [`timeline`]
-//! lays all of it on one timeline.
+//! [`reader`] walks the boxes of the file, asks for `moov` and `moof` piece by piece, and puts them
+//! aside ([`kept`]). [`moov`] reads the tracks, with [`headers`] for what they are, [`entry`] (and [`config`],
+//! [`audio_config`], [`pcm_entry`]) for what they are coded in, [`edits`] for what of them is shown, [`meta`] for names,
+//! [`chapters`], [`subtitles`] (and [`timed_text`]). [`tables`] and [`fragments`] give the samples (bounded by [`limits`]), of
+//! which [`units`] joins those of uncompressed sound; [`timeline`] lays all of it on one timeline.
 //!
 //! The boxes are read by our own small reader ([`boxes`]) and not by a crate: sample entries are
 //! carried on verbatim, every size is checked against the file before anything is allocated, every
@@ -19,6 +20,8 @@ mod config;
 mod edits;
 mod entry;
 mod fragments;
+mod headers;
+mod kept;
 mod limits;
 mod meta;
 mod moov;

@@ -1,10 +1,14 @@
 //! `moov`: the tracks of a film, and which of them can be played.
 
-use super::boxes::{Boxed, fourcc};
+use super::boxes::Body;
 use super::chapters::Chapters;
 use super::edits::{self, Edit};
 use super::entry::{Entry, Known};
 use super::fragments::{Defaults, FragmentTrack, Gathered, Tracks};
+use super::headers::{
+    Handler, TrackHeader, elsewhere, extended_language, media_header, movie_header,
+};
+use super::kept::KeptBox;
 use super::limits::Limits;
 use super::meta;
 use super::subtitles::{self, Holds, Pending, Subtitles};
@@ -13,7 +17,6 @@ use super::units::{self, Unit};
 use crate::chapters::MAX_CHAPTERS;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::text::TextTrack;
-use crate::wall_clock::since_1904;
 use crate::{Kind, Nanos, ticks_to_nanos};
 
 /// What `moov` says of a film.
@@ -79,7 +82,7 @@ const MAX_NOTES: usize = 64;
 
 impl Movie {
     /// Reads a `moov` box.
-    pub fn parse(moov: &Boxed, limits: &mut Limits) -> Result<Movie, IndexError> {
+    pub fn parse(moov: &KeptBox, limits: &mut Limits) -> Result<Movie, IndexError> {
         let (timescale, date) = movie_header(moov)?;
         let mut movie = Movie {
             timescale,
@@ -118,7 +121,7 @@ impl Movie {
 
     fn add_track(
         &mut self,
-        trak: &Boxed,
+        trak: &KeptBox,
         chapters: &[u32],
         limits: &mut Limits,
     ) -> Result<(), IndexError> {
@@ -159,7 +162,7 @@ impl Movie {
         let minf = mdia.need(b"minf")?;
         let stbl = minf.need(b"stbl")?;
         let stsd = stbl.need(b"stsd")?;
-        let entries = sample_entries(&stsd, kind)?;
+        let entries = sample_entries(&stsd, kind, limits)?;
         // Whatever its samples are, they are not to be played: leave its tables alone.
         if entries.iter().all(Result::is_err) {
             let reason = entries
@@ -184,11 +187,6 @@ impl Movie {
         for note in notes {
             self.note(format!("track {id}: {note}"));
         }
-        let end_dts = tables
-            .samples
-            .iter()
-            .map(|sample| i64::from(sample.duration))
-            .sum();
         self.tracks.push(Draft {
             path: format!("moov/trak (track_ID {id})"),
             offset: trak.offset,
@@ -204,7 +202,7 @@ impl Movie {
             entries,
             gathered: Gathered {
                 samples: tables.samples,
-                end_dts,
+                end_dts: tables.duration,
                 description: tables.description,
                 other_description: tables.other_description,
                 ..Gathered::default()
@@ -217,8 +215,8 @@ impl Movie {
     /// Takes the chapters that a text track has. They are no samples of the film.
     fn add_chapters(
         &mut self,
-        mdia: &Boxed,
-        trak: &Boxed,
+        mdia: &KeptBox,
+        trak: &KeptBox,
         limits: &Limits,
     ) -> Result<(), IndexError> {
         let (timescale, _) = media_header(&mdia.need(b"mdhd")?)?;
@@ -241,8 +239,8 @@ impl Movie {
     /// Takes a track of subtitles; why it is none that can be read, in words.
     fn add_subtitles(
         &mut self,
-        mdia: &Boxed,
-        trak: &Boxed,
+        mdia: &KeptBox,
+        trak: &KeptBox,
         (header, name): (&TrackHeader, Option<String>),
         limits: &mut Limits,
     ) -> Result<Result<(), String>, IndexError> {
@@ -260,10 +258,6 @@ impl Movie {
         let edit = edts.map(|edts| edits::read(&edts, &mut Vec::new()));
         let edit = edit.transpose()?.unwrap_or_default();
         let tables = tables::read(&stbl, limits)?;
-        let durations = tables
-            .samples
-            .iter()
-            .map(|sample| i64::from(sample.duration));
         let track = TextTrack {
             language: extended_language(mdia)?.or(language),
             name,
@@ -281,7 +275,7 @@ impl Movie {
             delay: ticks_to_nanos(delay, self.timescale),
             edit,
             gathered: Gathered {
-                end_dts: durations.sum(),
+                end_dts: tables.duration,
                 samples: tables.samples,
                 ..Gathered::default()
             },
@@ -343,30 +337,17 @@ impl Draft {
     }
 }
 
-/// The movie's timescale, and its date.
-fn movie_header(moov: &Boxed) -> Result<(u32, Option<Nanos>), IndexError> {
-    let mvhd = moov.need(b"mvhd")?;
-    let (version, _, mut fields) = mvhd.full()?;
-    let created = match version {
-        1 => fields.u64()?,
-        _ => fields.u32()?.into(),
-    };
-    // When it was changed last.
-    fields.take(if version == 1 { 8 } else { 4 })?;
-    // Only edit lists count in it; players take 0 for 1.
-    Ok((fields.u32()?.max(1), since_1904(created)))
-}
-
 /// Tracks that others name as their chapters (QuickTime's track reference `chap`).
-fn chapter_tracks(moov: &Boxed) -> Result<Vec<u32>, IndexError> {
+fn chapter_tracks(moov: &KeptBox) -> Result<Vec<u32>, IndexError> {
     let mut chapters = Vec::new();
     for trak in moov.each(*b"trak").take(MAX_TRACKS as usize) {
         let trak = trak?;
         let Some(tref) = trak.find(b"tref")? else {
             continue;
         };
-        for chap in tref.each(*b"chap") {
-            let ids = chap?.body.as_chunks::<4>().0;
+        for chap in tref.each(*b"chap").take(MAX_ENTRIES) {
+            let mut head = Vec::new();
+            let ids = chap?.head(&mut head)?.body.as_chunks::<4>().0;
             chapters.extend(
                 ids.iter()
                     .take(MAX_ENTRIES)
@@ -388,104 +369,23 @@ fn handler_name(kind: [u8; 4]) -> &'static str {
     }
 }
 
-struct TrackHeader {
-    id: u32,
-    enabled: bool,
-    matrix: [i32; 9],
-    display: (u32, u32),
-}
-
-impl TrackHeader {
-    fn parse(trak: &Boxed) -> Result<Self, IndexError> {
-        let tkhd = trak.need(b"tkhd")?;
-        let (version, flags, mut fields) = tkhd.full()?;
-        let wide = version == 1;
-        fields.take(if wide { 16 } else { 8 })?;
-        let id = fields.u32()?;
-        fields.u32()?;
-        fields.wide(wide)?;
-        fields.take(16)?; // reserved, layer, alternate_group, volume
-        let mut matrix = [0; 9];
-        for value in &mut matrix {
-            *value = fields.u32()? as i32;
-        }
-        let display = (fields.u32()?, fields.u32()?);
-        Ok(TrackHeader {
-            id,
-            enabled: flags & 1 != 0,
-            matrix,
-            display,
-        })
-    }
-}
-
-struct Handler {
-    kind: [u8; 4],
-    name: Option<String>,
-}
-
-impl Handler {
-    fn parse(hdlr: &Boxed) -> Result<Self, IndexError> {
-        let (_, _, mut fields) = hdlr.full()?;
-        fields.take(4)?;
-        let kind = fields.u32()?.to_be_bytes();
-        let rest = fields.left();
-        Ok(Handler {
-            kind,
-            name: rest.get(12..).and_then(meta::handler_name),
-        })
-    }
-}
-
-/// Timescale and language of `mdhd`.
-fn media_header(mdhd: &Boxed) -> Result<(u32, Option<String>), IndexError> {
-    let (version, _, mut fields) = mdhd.full()?;
-    fields.take(if version == 1 { 16 } else { 8 })?;
-    let timescale = fields.u32()?;
-    if timescale == 0 {
-        return Err(mdhd.damaged("says that a second has 0 ticks"));
-    }
-    fields.wide(version == 1)?;
-    Ok((timescale, meta::packed_language(fields.u16()?)))
-}
-
-/// `elng`: a BCP 47 language, which goes before that of `mdhd`.
-fn extended_language(mdia: &Boxed) -> Result<Option<String>, IndexError> {
-    let Some(elng) = mdia.find(b"elng")? else {
-        return Ok(None);
-    };
-    let (_, _, fields) = elng.full()?;
-    Ok(meta::language_tag(fields.left()))
-}
-
-fn sample_entries(stsd: &Boxed, kind: Kind) -> Result<Vec<Known>, IndexError> {
-    let (version, _, mut fields) = stsd.full()?;
+fn sample_entries(
+    stsd: &KeptBox,
+    kind: Kind,
+    limits: &mut Limits,
+) -> Result<Vec<Known>, IndexError> {
+    let mut bytes = Vec::new();
+    let head = stsd.head(&mut bytes)?;
+    let (version, _, mut fields) = head.full()?;
     fields.u32()?;
     let mut entries = Vec::new();
     for entry in stsd.children(8).take(MAX_ENTRIES) {
         let entry = entry?;
-        let known = Entry::parse(&entry, kind, version)?;
-        entries.push(known);
+        let count = entry.body.count();
+        Entry::check(&entry, count)?;
+        limits.describe(&entry, count)?;
+        let entry = entry.first(count, &mut bytes)?;
+        entries.push(Entry::parse(&entry, kind, version)?);
     }
     Ok(entries)
-}
-
-/// Whether `dref` says that the media lies in another file, and in which.
-fn elsewhere(minf: &Boxed) -> Result<bool, IndexError> {
-    let Some(dinf) = minf.find(b"dinf")? else {
-        return Ok(false);
-    };
-    let Some(dref) = dinf.find(b"dref")? else {
-        return Ok(false);
-    };
-    for reference in dref.children(8) {
-        let reference = reference?;
-        let (_, flags, fields) = reference.full()?;
-        // Without the flag but without an address too, careless writers mean the same file.
-        let local = flags & 1 != 0 || fields.left().iter().all(|byte| *byte == 0);
-        if !local && fourcc(reference.kind) != "alis" {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }

@@ -2,15 +2,17 @@
 
 use std::ops::Range;
 
-use super::boxes::{Boxed, Header, fourcc};
+use super::boxes::{Header, Place, fourcc};
 use super::fragments;
-use super::limits::Limits;
+use super::kept::Kept;
+use super::limits::{Limits, MOST_DESCRIBED};
 use super::moov::Movie;
 use super::timeline::lay_out;
 use crate::Container;
 use crate::index::{FIRST, IndexOptions, Step, check_whole};
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::scratch::Scratch;
+use crate::spool::Spool;
 
 /// Walks the boxes of a file: it says which bytes it needs, and is fed them.
 #[derive(Debug)]
@@ -20,8 +22,8 @@ pub struct Reader {
     limits: Limits,
     /// First byte of the box that is next.
     at: u64,
-    /// What the box at `at` is, once its header is known and it is to be fed whole.
-    whole: Option<Range<u64>>,
+    /// The box at `at`, while it is put aside.
+    gathering: Option<Gathering>,
     /// How much to ask for where only a header may be needed.
     window: u64,
     boxes: u32,
@@ -34,19 +36,38 @@ pub struct Reader {
     begun: bool,
 }
 
+/// A `moov` or `moof` box of which some is known.
+#[derive(Debug)]
+struct Gathering {
+    header: Header,
+    /// Bytes of the whole box.
+    size: u64,
+    /// The body so far.
+    body: Spool<1>,
+}
+
+impl Gathering {
+    /// Bytes of the box that are known.
+    fn known(&self) -> u64 {
+        (self.header.len + self.body.bytes()) as u64
+    }
+}
+
 /// A `moof` box.
 #[derive(Debug)]
 struct Fragment {
     /// First byte of the box, and bytes of its header.
     at: u64,
     header: usize,
-    body: Vec<u8>,
+    body: Spool<1>,
 }
 
 /// Bytes asked for at a box that will probably be passed over.
 const SMALL_WINDOW: u64 = FIRST;
 /// Bytes asked for where several small boxes follow each other.
 const LARGE_WINDOW: u64 = 64 << 10;
+/// Bytes of `moov` or `moof` that are asked for at once, and are in memory. The fuzzer's are short.
+const PIECE: u64 = if cfg!(fuzzing) { 1 << 10 } else { 2 << 20 };
 /// A file of more boxes than this is not one of pictures and sound.
 const MAX_BOXES: u32 = 1 << 22;
 
@@ -60,10 +81,11 @@ impl Reader {
                 file_len,
                 samples: options.max_samples,
                 unsized_bytes: file_len,
+                described: MOST_DESCRIBED,
                 scratch: scratch.clone(),
             },
             at: 0,
-            whole: None,
+            gathering: None,
             window: SMALL_WINDOW,
             boxes: 0,
             moofs: 0,
@@ -123,7 +145,10 @@ impl Reader {
             return Ok(());
         };
         check_whole(&range, bytes)?;
-        self.whole = None;
+        if let Some(mut gathering) = self.gathering.take() {
+            gathering.body.append(bytes);
+            return self.gather(gathering).map(|_| ());
+        }
         while self.at < range.end && !self.done {
             let have = &bytes[(self.at - range.start) as usize..];
             let Some(header) = Header::parse(have) else {
@@ -148,8 +173,13 @@ impl Reader {
 
     /// The range that is to be fed; `None` at the end.
     fn wanted(&self) -> Option<Range<u64>> {
-        let window = self.at..self.len.min(self.at.saturating_add(self.window));
-        let range = self.whole.clone().unwrap_or(window);
+        let range = match &self.gathering {
+            Some(gathering) => {
+                let start = self.at + gathering.known();
+                start..(start + PIECE).min(self.at + gathering.size)
+            }
+            None => self.at..self.len.min(self.at.saturating_add(self.window)),
+        };
         (!self.done && range.start < range.end).then_some(range)
     }
 
@@ -222,12 +252,29 @@ impl Reader {
                     format!("takes {size} bytes; {} are allowed", self.options.max_box),
                 );
             }
-            let Some(body) = have.get(header.len..size as usize) else {
-                self.whole = Some(self.at..self.at + size);
-                return Ok(false);
-            };
-            self.tables(header, body)?;
+            let mut body = Spool::new(&self.limits.scratch);
+            let known = have.len().min(size as usize);
+            body.append(have.get(header.len..known).unwrap_or_default());
+            return self.gather(Gathering { header, size, body });
         }
+        self.pass(size, false);
+        Ok(true)
+    }
+
+    /// Reads a box once it is whole. `false`: its other bytes are wanted.
+    fn gather(&mut self, found: Gathering) -> Result<bool, IndexError> {
+        let size = found.size;
+        if found.known() < size {
+            self.gathering = Some(found);
+            return Ok(false);
+        }
+        self.tables(found.header, found.body)?;
+        self.pass(size, true);
+        Ok(true)
+    }
+
+    /// Goes behind a box.
+    fn pass(&mut self, size: u64, wanted: bool) {
         self.at += size;
         // Fragments are much alike: ask for as much as the last one took, and some for what may lie between.
         self.window = match size {
@@ -235,27 +282,27 @@ impl Reader {
             size if size <= 2 * LARGE_WINDOW && self.moofs > 0 => LARGE_WINDOW,
             _ => self.window,
         };
-        Ok(true)
     }
 
     /// Reads `moov` or `moof`.
-    fn tables(&mut self, header: Header, body: &[u8]) -> Result<(), IndexError> {
+    fn tables(&mut self, header: Header, body: Spool<1>) -> Result<(), IndexError> {
         if header.kind == *b"moof" {
             self.fragment = Some(Fragment {
                 at: self.at,
                 header: header.len,
-                body: body.to_vec(),
+                body,
             });
             return Ok(());
         }
-        let found = Boxed {
+        let place = Place {
             kind: header.kind,
             offset: self.at,
-            body,
             header: header.len,
             number: 0,
             parent: None,
         };
+        let body = Kept::new(body);
+        let found = body.boxed(place);
         let movie = self.movie.insert(Movie::parse(&found, &mut self.limits)?);
         // Without fragments to come, nothing else in the file matters.
         self.done = movie.fragments.is_none();
@@ -268,14 +315,15 @@ impl Reader {
             return Ok(());
         };
         self.moofs += 1;
-        let found = Boxed {
+        let place = Place {
             kind: *b"moof",
             offset: at,
-            body: &body,
             header,
             number: self.moofs,
             parent: None,
         };
+        let body = Kept::new(body);
+        let found = body.boxed(place);
         let Some(movie) = &mut self.movie else {
             return Err(found.damaged("comes before the moov box"));
         };

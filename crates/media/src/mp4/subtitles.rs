@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::boxes::Boxed;
 use super::edits::Edit;
 use super::fragments::Gathered;
+use super::kept::KeptBox;
 use super::timed_text;
 use crate::text::{Document, TextForm, TextTrack};
 use crate::texts::{Cue, MOST_CUE, Texts};
@@ -25,13 +25,15 @@ pub enum Holds {
 
 impl Holds {
     /// By the first sample entry of `stsd`; the entry's name where it is none of these.
-    pub fn of(stsd: &Boxed) -> Result<Holds, String> {
+    pub fn of(stsd: &KeptBox) -> Result<Holds, String> {
         let entry = stsd.children(8).next().and_then(Result::ok);
         let entry = entry.ok_or("nothing described")?;
         match &entry.kind {
             b"tx3g" => {
                 // displayFlags, behind six reserved bytes and data_reference_index.
-                let flags = entry.body.get(8..12).unwrap_or_default();
+                let mut bytes = Vec::new();
+                let head = entry.head(&mut bytes).map_err(|error| error.problem)?;
+                let flags = head.body.get(8..12).unwrap_or_default();
                 Ok(Holds::TimedText {
                     forced: flags.first().is_some_and(|flags| flags & 0x80 != 0),
                 })
@@ -106,14 +108,13 @@ impl Subtitles {
         let mut notes = Vec::new();
         let mut wanted = Vec::new();
         for track in std::mem::take(&mut self.pending) {
-            let before = wanted.len();
-            track.list(&mut wanted);
-            if wanted.len() > most as usize {
-                let (id, count) = (track.id, wanted.len() - before);
-                notes.push(format!(
-                    "track {id}: its {count} subtitles are not read, one by one"
-                ));
-                wanted.truncate(before);
+            let count = track.list().count();
+            match wanted.len() + count <= most as usize {
+                true => wanted.extend(track.list()),
+                false => notes.push(format!(
+                    "track {}: its {count} subtitles are not read, one by one",
+                    track.id
+                )),
             }
         }
         wanted.sort_by_key(|wanted| wanted.bytes.start);
@@ -151,13 +152,14 @@ impl Subtitles {
 
     /// All of them.
     pub fn take(&mut self) -> Texts {
+        self.wanted = VecDeque::new();
         std::mem::take(&mut self.texts)
     }
 }
 
 impl Pending {
     /// The samples that have a text.
-    fn list(&self, wanted: &mut Vec<Wanted>) {
+    fn list(&self) -> impl Iterator<Item = Wanted> + '_ {
         let least = match self.holds {
             // Nothing but a length of 0.
             Holds::TimedText { .. } => 3,
@@ -165,20 +167,19 @@ impl Pending {
             Holds::WebVtt => 9,
         };
         let mut at = self.gathered.first_dts.saturating_sub(self.edit.start);
-        for sample in self.gathered.samples.iter() {
+        self.gathered.samples.iter().filter_map(move |sample| {
             let nanos = |at: i64| ticks_to_nanos(at, self.timescale).saturating_add(self.delay);
-            let end = at.saturating_add(sample.duration.into());
-            if (least..=MOST_CUE).contains(&sample.size.into()) {
-                wanted.push(Wanted {
-                    bytes: sample.bytes(),
-                    track: self.number,
-                    holds: self.holds,
-                    start: nanos(at),
-                    end: nanos(end),
-                });
-            }
+            let (start, end) = (at, at.saturating_add(sample.duration.into()));
             at = end;
-        }
+            let is_text = (least..=MOST_CUE).contains(&sample.size.into());
+            is_text.then(|| Wanted {
+                bytes: sample.bytes(),
+                track: self.number,
+                holds: self.holds,
+                start: nanos(start),
+                end: nanos(end),
+            })
+        })
     }
 }
 

@@ -1,11 +1,12 @@
 //! The sample tables of a progressive film (ISO/IEC 14496-12 8.6, 8.7).
 //!
-//! The tables are walked side by side, straight from the bytes of `moov` into the packed records,
-//! without a list of anything between. What the tables disagree about is put right where players
+//! The tables are walked side by side, a piece of each in memory, straight from the bytes of `moov`
+//! into the packed records, without a list of anything between. What the tables disagree about is put right where players
 //! do so too (a table of times that ends early, chunks for fewer samples than there are sizes),
 //! with a note; what would make us read wrong bytes is an error.
 
-use super::boxes::{Boxed, fourcc};
+use super::boxes::fourcc;
+use super::kept::{KeptBox, Table};
 use super::limits::Limits;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::scratch::Scratch;
@@ -16,6 +17,8 @@ use crate::{Sample, SampleTable};
 pub struct Tables {
     /// The samples in decode order.
     pub samples: SampleTable,
+    /// The sum of their durations, in ticks.
+    pub duration: i64,
     /// sample_description_index of the first sample, from 1; 0 without samples.
     pub description: u32,
     /// The first other sample_description_index that is used, if any.
@@ -31,6 +34,13 @@ impl Tables {
             samples: SampleTable::new(scratch),
             ..Tables::default()
         }
+    }
+
+    /// Appends a sample.
+    #[inline]
+    pub(super) fn push(&mut self, sample: Sample) {
+        self.duration += i64::from(sample.duration);
+        self.samples.push(sample);
     }
 
     /// The next samples have this description.
@@ -61,7 +71,7 @@ impl Tables {
 }
 
 /// Reads the tables in `stbl`.
-pub fn read(stbl: &Boxed, limits: &mut Limits) -> Result<Tables, IndexError> {
+pub fn read(stbl: &KeptBox, limits: &mut Limits) -> Result<Tables, IndexError> {
     let mut tables = Tables::new(&limits.scratch);
     let Some(mut sizes) = Sizes::parse(stbl, limits)? else {
         return Ok(tables); // a fragmented film's `moov` may leave it out
@@ -81,13 +91,13 @@ pub fn read(stbl: &Boxed, limits: &mut Limits) -> Result<Tables, IndexError> {
     let mut offsets = ctts.as_ref().map(Runs::parse).transpose()?;
     let mut sync = Sync::parse(stbl)?;
     let mut runs = Chunking::parse(&stsc_box)?;
-    let chunks = Chunks::parse(&chunks_box)?;
+    let mut chunks = Chunks::parse(&chunks_box)?;
 
     limits.book(&sizes.of, count)?;
     let (mut number, mut duration) = (0, 0);
     for chunk in 0..chunks.len() {
         let (samples, description) = runs.of_chunk(chunk)?;
-        let mut offset = chunks.offset(chunk);
+        let mut offset = chunks.next();
         let samples = samples.min(count - number);
         if samples > 0 {
             tables.describe(description);
@@ -99,7 +109,7 @@ pub fn read(stbl: &Boxed, limits: &mut Limits) -> Result<Tables, IndexError> {
             let cts = offsets.as_mut().and_then(Runs::next).unwrap_or(0) as i32;
             // A duration above 2^31 is a negative one of careless writers: players take it for none.
             let duration = if duration >> 31 == 0 { duration } else { 0 };
-            tables.samples.push(Sample {
+            tables.push(Sample {
                 offset,
                 size,
                 duration,
@@ -123,38 +133,35 @@ pub fn read(stbl: &Boxed, limits: &mut Limits) -> Result<Tables, IndexError> {
     Ok(tables)
 }
 
-/// Big-endian number of four bytes.
-fn word(bytes: &[u8; 4]) -> u32 {
-    u32::from_be_bytes(*bytes)
-}
-
-/// The entries of a table of `N` bytes each, after a full box's head and their count.
-fn entries<'a, const N: usize>(table: &Boxed<'_, 'a>) -> Result<&'a [[u8; N]], IndexError> {
-    let (_, _, mut fields) = table.full()?;
-    let count = fields.u32()?;
-    Ok(fields.table(count, N)?.as_chunks::<N>().0)
-}
-
 /// `stsz` or `stz2`.
 pub(super) struct Sizes<'p, 'a> {
-    pub of: Boxed<'p, 'a>,
+    pub of: KeptBox<'p, 'a>,
     pub count: u32,
     /// Of all samples; 0: each has its own.
     pub fixed: u32,
-    bits: u8,
-    table: &'a [u8],
-    at: usize,
+    entries: Entries<'a>,
+}
+
+/// Sizes of so many bits.
+enum Entries<'a> {
+    None,
+    Bits32(Table<'a, 4>),
+    Bits16(Table<'a, 2>),
+    Bits8(Table<'a, 1>),
+    /// With the second one of the byte that was read.
+    Bits4(Table<'a, 1>, Option<u8>),
 }
 
 impl<'p, 'a> Sizes<'p, 'a> {
-    pub fn parse(stbl: &'p Boxed<'p, 'a>, limits: &Limits) -> Result<Option<Self>, IndexError> {
+    pub fn parse(stbl: &'p KeptBox<'p, 'a>, limits: &Limits) -> Result<Option<Self>, IndexError> {
+        let mut head = Vec::new();
         if let Some(of) = stbl.find(b"stsz")? {
-            let (_, _, mut fields) = of.full()?;
+            let head = of.head(&mut head)?;
+            let (_, _, mut fields) = head.full()?;
             let (fixed, count) = (fields.u32()?, fields.u32()?);
-            let table = if fixed == 0 {
-                fields.table(count, 4)?
-            } else {
-                &[]
+            let entries = match fixed {
+                0 => Entries::Bits32(of.table(fields.at(), count)?),
+                _ => Entries::None,
             };
             let claimed = u64::from(fixed) * u64::from(count);
             if claimed > limits.file_len {
@@ -168,20 +175,20 @@ impl<'p, 'a> Sizes<'p, 'a> {
                 of,
                 count,
                 fixed,
-                bits: 32,
-                table,
-                at: 0,
+                entries,
             }));
         }
         let Some(of) = stbl.find(b"stz2")? else {
             return Ok(None);
         };
-        let (_, _, mut fields) = of.full()?;
+        let head = of.head(&mut head)?;
+        let (_, _, mut fields) = head.full()?;
         let (bits, count) = (fields.u32()? as u8, fields.u32()?);
-        let table = match bits {
-            4 => fields.table(count / 2 + count % 2, 1)?,
-            8 => fields.table(count, 1)?,
-            16 => fields.table(count, 2)?,
+        let at = fields.at();
+        let entries = match bits {
+            4 => Entries::Bits4(of.table(at, count / 2 + count % 2)?, None),
+            8 => Entries::Bits8(of.table(at, count)?),
+            16 => Entries::Bits16(of.table(at, count)?),
             _ => {
                 return Err(of.damaged(format!(
                     "says that sizes take {bits} bits; 4, 8 or 16 are possible"
@@ -192,32 +199,33 @@ impl<'p, 'a> Sizes<'p, 'a> {
             of,
             count,
             fixed: 0,
-            bits,
-            table,
-            at: 0,
+            entries,
         }))
     }
 
     /// The next size; asked at most `count` times, for which the table was measured.
     #[inline]
     fn next(&mut self) -> u32 {
-        let at = self.at;
-        self.at += 1;
-        let byte = |at: usize| self.table.get(at).copied().map_or(0, u32::from);
-        match self.bits {
-            32 if self.fixed > 0 => self.fixed,
-            32 => self.table.as_chunks::<4>().0.get(at).map_or(0, word),
-            16 => byte(2 * at) << 8 | byte(2 * at + 1),
-            8 => byte(at),
-            _ if at.is_multiple_of(2) => byte(at / 2) >> 4,
-            _ => byte(at / 2) & 15,
+        match &mut self.entries {
+            Entries::None => self.fixed,
+            Entries::Bits32(table) => table.next().map_or(0, u32::from_be_bytes),
+            Entries::Bits16(table) => table.next().map_or(0, u16::from_be_bytes).into(),
+            Entries::Bits8(table) => table.next().map_or(0, |[size]| size).into(),
+            Entries::Bits4(table, second) => match second.take() {
+                Some(size) => size.into(),
+                None => {
+                    let [both] = table.next().unwrap_or_default();
+                    *second = Some(both & 15);
+                    u32::from(both >> 4)
+                }
+            },
         }
     }
 }
 
 /// `stts` or `ctts`: runs of (count, value).
 pub(super) struct Runs<'a> {
-    entries: std::slice::Iter<'a, [u8; 8]>,
+    entries: Table<'a, 8>,
     left: u32,
     value: u32,
     /// How many values were there to be had so far.
@@ -225,21 +233,29 @@ pub(super) struct Runs<'a> {
 }
 
 impl<'a> Runs<'a> {
-    pub fn parse(table: &Boxed<'_, 'a>) -> Result<Self, IndexError> {
-        Ok(Runs {
-            entries: entries::<8>(table)?.iter(),
+    pub fn parse(table: &KeptBox<'_, 'a>) -> Result<Self, IndexError> {
+        table.counted().map(Runs::of)
+    }
+
+    fn of(entries: Table<'a, 8>) -> Self {
+        Runs {
+            entries,
             left: 0,
             value: 0,
             given: 0,
-        })
+        }
+    }
+
+    /// Goes on to the next entry, if there is one.
+    fn step(&mut self) -> Option<()> {
+        [self.left, self.value] = words(self.entries.next()?);
+        Some(())
     }
 
     #[inline]
     fn next(&mut self) -> Option<u32> {
         while self.left == 0 {
-            let [a, b, c, d, rest @ ..] = self.entries.next()?;
-            self.left = u32::from_be_bytes([*a, *b, *c, *d]);
-            self.value = word(rest);
+            self.step()?;
         }
         self.left -= 1;
         self.given += 1;
@@ -250,12 +266,8 @@ impl<'a> Runs<'a> {
     pub fn sum(&mut self, count: u32) -> u64 {
         let (mut sum, mut wanted) = (0, count);
         while wanted > 0 {
-            if self.left == 0 {
-                let Some([a, b, c, d, rest @ ..]) = self.entries.next() else {
-                    return sum + u64::from(wanted) * u64::from(self.value);
-                };
-                self.left = u32::from_be_bytes([*a, *b, *c, *d]);
-                self.value = word(rest);
+            if self.left == 0 && self.step().is_none() {
+                return sum + u64::from(wanted) * u64::from(self.value);
             }
             let run = self.left.min(wanted);
             self.left -= run;
@@ -267,25 +279,36 @@ impl<'a> Runs<'a> {
     }
 }
 
+/// The big-endian numbers of an entry.
+#[inline]
+fn words<const N: usize, const W: usize>(entry: [u8; N]) -> [u32; W] {
+    let (bytes, _) = entry.as_chunks::<4>();
+    std::array::from_fn(|at| bytes.get(at).map_or(0, |word| u32::from_be_bytes(*word)))
+}
+
 /// `stsc`: how many samples each chunk holds.
 pub(super) struct Chunking<'p, 'a> {
-    of: &'p Boxed<'p, 'a>,
-    entries: &'a [[u8; 12]],
+    of: &'p KeptBox<'p, 'a>,
+    entries: Table<'a, 12>,
+    /// first_chunk, samples_per_chunk and sample_description_index of the next entry, and its number from 0.
+    ahead: Option<[u32; 3]>,
     at: usize,
     samples: u32,
     description: u32,
 }
 
 impl<'p, 'a> Chunking<'p, 'a> {
-    pub fn parse(of: &'p Boxed<'p, 'a>) -> Result<Self, IndexError> {
+    pub fn parse(of: &'p KeptBox<'p, 'a>) -> Result<Self, IndexError> {
+        let mut entries = of.counted()?;
         let mut chunking = Chunking {
             of,
-            entries: entries(of)?,
+            ahead: entries.next().map(words),
+            entries,
             at: 0,
             samples: 0,
             description: 0,
         };
-        match chunking.peek() {
+        match chunking.ahead {
             Some([1, ..]) => {}
             Some([first, ..]) => return Err(of.damaged(format!("begins at chunk {first}, not 1"))),
             None => return Err(of.damaged("says nothing of the chunks")),
@@ -294,15 +317,9 @@ impl<'p, 'a> Chunking<'p, 'a> {
         Ok(chunking)
     }
 
-    /// first_chunk, samples_per_chunk, sample_description_index of the next entry.
-    fn peek(&self) -> Option<[u32; 3]> {
-        let entry = self.entries.get(self.at)?.as_chunks::<4>().0;
-        Some([word(&entry[0]), word(&entry[1]), word(&entry[2])])
-    }
-
     /// Samples and description of chunk `chunk` (from 0), asked for in order.
     pub fn of_chunk(&mut self, chunk: usize) -> Result<(u32, u32), IndexError> {
-        while let Some([first, samples, description]) = self.peek() {
+        while let Some([first, samples, description]) = self.ahead {
             if first as usize > chunk + 1 {
                 break;
             }
@@ -315,6 +332,7 @@ impl<'p, 'a> Chunking<'p, 'a> {
             }
             (self.samples, self.description) = (samples, description);
             self.at += 1;
+            self.ahead = self.entries.next().map(words);
         }
         Ok((self.samples, self.description))
     }
@@ -322,19 +340,20 @@ impl<'p, 'a> Chunking<'p, 'a> {
 
 /// `stco` or `co64`.
 pub(super) enum Chunks<'a> {
-    Narrow(&'a [[u8; 4]]),
-    Wide(&'a [[u8; 8]]),
+    Narrow(Table<'a, 4>),
+    Wide(Table<'a, 8>),
 }
 
 impl<'a> Chunks<'a> {
-    pub fn parse(of: &Boxed<'_, 'a>) -> Result<Self, IndexError> {
+    pub fn parse(of: &KeptBox<'_, 'a>) -> Result<Self, IndexError> {
         Ok(if of.kind == *b"co64" {
-            Chunks::Wide(entries(of)?)
+            Chunks::Wide(of.counted()?)
         } else {
-            Chunks::Narrow(entries(of)?)
+            Chunks::Narrow(of.counted()?)
         })
     }
 
+    /// How many there still are.
     pub fn len(&self) -> usize {
         match self {
             Chunks::Narrow(table) => table.len(),
@@ -342,10 +361,11 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    pub fn offset(&self, chunk: usize) -> u64 {
+    /// Where the next one begins; asked at most as often as there are any.
+    pub fn next(&mut self) -> u64 {
         match self {
-            Chunks::Narrow(table) => word(&table[chunk]).into(),
-            Chunks::Wide(table) => u64::from_be_bytes(table[chunk]),
+            Chunks::Narrow(table) => table.next().map_or(0, u32::from_be_bytes).into(),
+            Chunks::Wide(table) => table.next().map_or(0, u64::from_be_bytes),
         }
     }
 }
@@ -355,75 +375,68 @@ impl<'a> Chunks<'a> {
 struct Sync<'a> {
     /// No `stss`: every sample is one.
     all: bool,
-    lists: [SyncList<'a>; 2],
+    lists: [Option<SyncList<'a>>; 2],
     groups: Option<Runs<'a>>,
 }
 
 struct SyncList<'a> {
-    numbers: &'a [[u8; 4]],
-    at: usize,
+    numbers: Table<'a, 4>,
+    ahead: Option<u32>,
     /// Number of the first sample: 1, but 0 in films of some careless writers, which players know.
     base: u32,
 }
 
 impl<'a> SyncList<'a> {
-    fn parse(of: Option<&Boxed<'_, 'a>>) -> Result<Self, IndexError> {
-        let numbers = of.map(entries::<4>).transpose()?.unwrap_or_default();
-        if let Some(of) = of
-            && let Some(at) = numbers
-                .windows(2)
-                .position(|pair| word(&pair[0]) > word(&pair[1]))
-        {
-            return Err(of.damaged(format!(
-                "{} entry {} is out of order",
-                fourcc(of.kind),
-                at + 2
-            )));
+    fn parse(of: &KeptBox<'_, 'a>) -> Result<Self, IndexError> {
+        let mut numbers = of.counted::<4>()?;
+        let (all, mut last) = (numbers.clone().map(u32::from_be_bytes), 0);
+        for (number, listed) in (1..).zip(all) {
+            if listed < last {
+                return Err(of.damaged(format!(
+                    "{} entry {number} is out of order",
+                    fourcc(of.kind)
+                )));
+            }
+            last = listed;
         }
-        let base = numbers.first().map_or(1, |first| word(first).min(1));
+        let ahead = numbers.next().map(u32::from_be_bytes);
         Ok(SyncList {
             numbers,
-            at: 0,
-            base,
+            ahead,
+            base: ahead.map_or(1, |first| first.min(1)),
         })
     }
 
     #[inline]
     fn holds(&mut self, number: u32) -> bool {
         let wanted = number + self.base;
-        while let Some(listed) = self.numbers.get(self.at).map(word) {
+        while let Some(listed) = self.ahead {
             if listed >= wanted {
                 return listed == wanted;
             }
-            self.at += 1;
+            self.ahead = self.numbers.next().map(u32::from_be_bytes);
         }
         false
     }
 }
 
 impl<'a> Sync<'a> {
-    fn parse(stbl: &Boxed<'_, 'a>) -> Result<Self, IndexError> {
+    fn parse(stbl: &KeptBox<'_, 'a>) -> Result<Self, IndexError> {
         let (stss, stps) = (stbl.find(b"stss")?, stbl.find(b"stps")?);
-        let lists = [
-            SyncList::parse(stss.as_ref())?,
-            SyncList::parse(stps.as_ref())?,
-        ];
+        let list = |of: &Option<KeptBox<'_, 'a>>| of.as_ref().map(SyncList::parse).transpose();
+        let lists = [list(&stss)?, list(&stps)?];
         let mut groups = None;
+        let mut head = Vec::new();
         for sbgp in stbl.each(*b"sbgp") {
             let sbgp = sbgp?;
-            let (version, _, mut fields) = sbgp.full()?;
+            let head = sbgp.head(&mut head)?;
+            let (version, _, mut fields) = head.full()?;
             if fields.take(4)? == b"rap " {
                 if version == 1 {
                     fields.u32()?;
                 }
                 let count = fields.u32()?;
-                let entries = fields.table(count, 8)?.as_chunks::<8>().0.iter();
-                groups = Some(Runs {
-                    entries,
-                    left: 0,
-                    value: 0,
-                    given: 0,
-                });
+                groups = Some(Runs::of(sbgp.table(fields.at(), count)?));
             }
         }
         Ok(Sync {
@@ -441,6 +454,7 @@ impl<'a> Sync<'a> {
             .as_mut()
             .and_then(Runs::next)
             .is_some_and(|group| group > 0);
-        self.all || grouped || self.lists.iter_mut().any(|list| list.holds(number))
+        let mut lists = self.lists.iter_mut().flatten();
+        self.all || grouped || lists.any(|list| list.holds(number))
     }
 }

@@ -1,8 +1,8 @@
 //! Samples of uncompressed sound, which are single frames of it most often: 48,000 a second would make a huge index. They are
 //! joined into units of some hundredths of a second, each of which lies in the file in one piece.
 
-use super::boxes::Boxed;
 use super::entry::Entry;
+use super::kept::KeptBox;
 use super::limits::Limits;
 use super::tables::{self, Chunking, Chunks, Runs, Sizes, Tables};
 use crate::index_error::IndexError;
@@ -34,7 +34,7 @@ impl Unit {
 }
 
 /// Reads the tables in `stbl`.
-pub fn read(stbl: &Boxed, limits: &mut Limits, unit: Unit) -> Result<Tables, IndexError> {
+pub fn read(stbl: &KeptBox, limits: &mut Limits, unit: Unit) -> Result<Tables, IndexError> {
     let fixed = Sizes::parse(stbl, limits)?.filter(|sizes| sizes.fixed > 0 && sizes.count > 0);
     let Some(sizes) = fixed else {
         let mut tables = tables::read(stbl, limits)?;
@@ -48,7 +48,7 @@ pub fn read(stbl: &Boxed, limits: &mut Limits, unit: Unit) -> Result<Tables, Ind
     };
     let mut durations = Runs::parse(&stbl.need(b"stts")?)?;
     let mut runs = Chunking::parse(&stsc_box)?;
-    let chunks = Chunks::parse(&chunks_box)?;
+    let mut chunks = Chunks::parse(&chunks_box)?;
     // Old writers of QuickTime say 1, whatever a frame takes.
     let size = match sizes.fixed {
         1 => unit.frame,
@@ -61,6 +61,7 @@ pub fn read(stbl: &Boxed, limits: &mut Limits, unit: Unit) -> Result<Tables, Ind
     for chunk in 0..chunks.len() {
         let (samples, description) = runs.of_chunk(chunk)?;
         let samples = samples.min(sizes.count - number);
+        let mut offset = chunks.next();
         if samples == 0 {
             continue;
         }
@@ -69,13 +70,12 @@ pub fn read(stbl: &Boxed, limits: &mut Limits, unit: Unit) -> Result<Tables, Ind
         limits.book(&sizes.of, units)?;
         // All units of a chunk are about as long.
         let bound = |nth: u32| (u64::from(samples) * u64::from(nth) / u64::from(units)) as u32;
-        let mut offset = chunks.offset(chunk);
         for nth in 0..units {
             let count = bound(nth + 1) - bound(nth);
             let bytes = u64::from(count) * u64::from(size);
             let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
             limits.check(&chunks_box, number, offset, bytes)?;
-            tables.samples.push(Sample {
+            tables.push(Sample {
                 offset,
                 size: bytes,
                 duration: duration(durations.sum(count)),

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each suite uses its part")]
 
 #[path = "../common/mod.rs"]
-mod common;
+pub mod common;
 #[path = "../made/mod.rs"]
 mod made;
 
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{Track, boxed, ftyp, full, moov};
+use common::{Spec, Track, boxed, ftyp, full, moov, wide};
 use reelway_media::{
     Index, IndexOptions, Indexer, ReadIndexError, SCRATCH_CHUNK, Scratch, ScratchSpace, Stored,
     index_growing,
@@ -39,7 +39,7 @@ const PICTURES: usize = 25 * SECONDS as usize;
 const SOUNDS: usize = 375;
 
 /// One of each kind, of so many minutes.
-pub fn films(minutes: u64) -> [Film; 6] {
+pub fn films(minutes: u64) -> [Film; 9] {
     [
         transport_stream,
         matroska,
@@ -47,6 +47,9 @@ pub fn films(minutes: u64) -> [Film; 6] {
         fragments,
         bare_pictures,
         fragments_of_sound,
+        one_fragment,
+        progressive,
+        progressive_of_uncompressed_sound,
     ]
     .map(|film| film(minutes * 60 / SECONDS))
 }
@@ -202,6 +205,47 @@ fn fragments_of_sound(count: u64) -> Film {
     of_fragments(name, count, [picture, sound], SOUNDS as u32, [9, 4])
 }
 
+/// A recording whose writer made one fragment of all of it.
+fn one_fragment(count: u64) -> Film {
+    let tracks = [Track::picture(1, 0, 1), Track::sound(2, 0)];
+    let trex = |track: u32| full(b"trex", 0, 0, &[track, 1, 0, 0, 0]);
+    let mvex = boxed(b"mvex", &[&trex(1), &trex(2)]);
+    let numbers = [PICTURES as u64, SOUNDS as u64].map(|each| (each * count) as u32);
+    let traf = |track: u32, offset: u32, duration: u32| {
+        let number = numbers[track as usize - 1];
+        let flags = |nth: u32| match nth.is_multiple_of(50) || track == 2 {
+            true => 0x0200_0000,
+            false => 0x0101_0000,
+        };
+        let samples = (0..number).flat_map(|nth| [duration, 9, flags(nth), nth % 2 * duration]);
+        let run: Vec<u32> = [number, offset].into_iter().chain(samples).collect();
+        let tfhd = full(b"tfhd", 0, 0x2_0000, &[track]);
+        boxed(b"traf", &[&tfhd, &full(b"trun", 0, 0xf01, &run)])
+    };
+    let moof = |first: u32| {
+        let (picture, sound) = (traf(1, first, 40), traf(2, first + 9 * numbers[0], 1024));
+        boxed(b"moof", &[&full(b"mfhd", 0, 0, &[1]), &picture, &sound])
+    };
+    let moof = moof(moof(0).len() as u32 + 8);
+    let piece = vec![5; 9 * (PICTURES + SOUNDS)];
+    let media = piece.len() as u32 * count as u32 + 8;
+    let moov = moov(&tracks, &[vec![], vec![]], &mvex);
+    Film {
+        name: "one movie fragment",
+        head: [
+            ftyp(),
+            moov,
+            moof,
+            media.to_be_bytes().to_vec(),
+            b"mdat".to_vec(),
+        ]
+        .concat(),
+        piece,
+        count,
+        times: Vec::new(),
+    }
+}
+
 fn of_fragments(
     name: &'static str,
     count: u64,
@@ -250,9 +294,79 @@ fn of_fragments(
     }
 }
 
+/// All samples in `moov`, each with entries of its own in the tables of times.
+fn progressive(count: u64) -> Film {
+    let mut picture = Track::picture(1, PICTURES, 50).with_cts(|nth| [40, 120, 0, 0][nth % 4]);
+    picture.chunk = 25;
+    let mut sound = Track::sound(2, SOUNDS);
+    sound.chunk = 25;
+    of_tables("MP4", count, [picture, sound])
+}
+
+/// Each frame of the sound is a sample, and they are joined.
+fn progressive_of_uncompressed_sound(count: u64) -> Film {
+    let picture = Track::picture(1, PICTURES, 50);
+    let rate = 8000;
+    let spec = Spec {
+        size: 4,
+        duration: 1,
+        cts: 0,
+        sync: true,
+    };
+    let samples = vec![spec; SECONDS as usize * rate];
+    let entry = common::audio(b"sowt", &[]);
+    let mut sound = Track::new(2, b"soun", entry, rate as u32, samples);
+    let frames = count as u32 * sound.samples.len() as u32;
+    sound.tables = vec![
+        full(b"stsz", 0, 0, &[4, frames]),
+        full(b"stts", 0, 0, &[1, frames, 1]),
+    ];
+    sound.without = vec![*b"ctts"];
+    sound.chunk = 1600;
+    of_tables("MP4 with uncompressed sound", count, [picture, sound])
+}
+
+/// A film of tracks that have so many times the samples that are given.
+fn of_tables(name: &'static str, count: u64, mut tracks: [Track; 2]) -> Film {
+    let (piece, starts, _) = common::media(&tracks, 0);
+    for track in &mut tracks {
+        // A chunk at the end of a piece would go on in the next one.
+        assert!(track.samples.len().is_multiple_of(track.chunk));
+        let has_own_tables = track.tables.iter().any(|table| &table[4..8] == b"stsz");
+        if !has_own_tables {
+            track.samples = track.samples.repeat(count as usize);
+        }
+        track.wide_chunks = true;
+    }
+    let length = piece.len() as u64;
+    let offsets = |head: u64| {
+        let all = |starts: &Vec<u64>| {
+            let of = |nth| starts.iter().map(move |at| head + nth * length + at);
+            (0..count).flat_map(of).collect()
+        };
+        starts.iter().map(all).collect::<Vec<Vec<u64>>>()
+    };
+    let before = (ftyp().len() + moov(&tracks, &offsets(0), &[]).len()) as u64;
+    let moov = moov(&tracks, &offsets(before + 16), &[]);
+    let media = length * count + 16;
+    let mdat = [&wide(b"mdat", &[])[..8], &media.to_be_bytes()].concat();
+    Film {
+        name,
+        head: [ftyp(), moov, mdat].concat(),
+        piece,
+        count,
+        times: Vec::new(),
+    }
+}
+
 impl Film {
     pub fn len(&self) -> u64 {
         self.head.len() as u64 + self.count * self.piece.len() as u64
+    }
+
+    /// Bytes before its media.
+    pub fn tables(&self) -> u64 {
+        self.head.len() as u64
     }
 
     /// Appends bytes of it.
