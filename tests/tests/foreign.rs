@@ -210,7 +210,11 @@ fn what_is_skipped_or_refused_is_named() {
         let film = film(&server, title);
         assert!(film[key].to_string().contains(words), "{title}: {film}");
     };
-    says("stills", "notes", "track 1 (Motion JPEG picture) skipped");
+    says(
+        "stills",
+        "notes",
+        "track 1 (cover art or Motion JPEG) skipped",
+    );
     says(
         "boxed",
         "notes",

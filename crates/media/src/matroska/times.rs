@@ -61,7 +61,7 @@ pub fn pictures(
     let behind = shown.clone().zip(sorted.iter()).map(|(own, nth)| nth - own);
     if let Some(furthest) = behind.clone().max()
         && furthest > most
-        && furthest > usual_step(&sorted, scratch).saturating_mul(DEEPEST as i64)
+        && furthest > shortest_step(&sorted).saturating_mul(DEEPEST as i64)
     {
         return None;
     }
@@ -94,6 +94,13 @@ pub fn pictures(
         times.add(step, (own - at).min(MAX_STEP) as i32);
     }
     Some(times)
+}
+
+/// The least that lies between two neighbours.
+fn shortest_step(sorted: &Words) -> i64 {
+    let pairs = sorted.iter().zip(sorted.iter().skip(1));
+    let steps = pairs.map(|(one, next)| next - one);
+    steps.filter(|step| *step > 0).min().unwrap_or(0)
 }
 
 /// The median of what lies between two neighbours.

@@ -153,7 +153,7 @@ fn picture(entry: &Boxed) -> Result<Known, IndexError> {
                     headers: specific.to_vec(),
                 })),
                 Some(esds) if (0x6c..=0x6e).contains(&esds.object_type) => {
-                    return Ok(Err(stills(&esds)));
+                    return Ok(Err(STILLS.into()));
                 }
                 _ => return Ok(Err("picture of an unknown kind in mp4v".into())),
             }
@@ -207,14 +207,8 @@ fn quicktime_mpeg(kind: &[u8; 4]) -> Option<u8> {
     }
 }
 
-/// What pictures are, each of which is a still, in words.
-fn stills(esds: &Esds) -> String {
-    match esds.object_type {
-        0x6c => "Motion JPEG picture".into(),
-        0x6d => "PNG picture".into(),
-        _ => "JPEG 2000 picture".into(),
-    }
-}
+/// Pictures each of which is a still: how many there are is not looked at.
+const STILLS: &str = "cover art or Motion JPEG";
 
 /// What `vpcC` says (VP Codec ISO Media File Format Binding 1.0, section 2.2); its first form was never in use for long.
 fn vp(vpcc: &Boxed) -> Option<VpConfig> {
@@ -230,9 +224,7 @@ fn vp(vpcc: &Boxed) -> Option<VpConfig> {
 
 fn unknown_picture(kind: [u8; 4]) -> String {
     match &kind {
-        b"jpeg" | b"mjpa" | b"mjpb" => "Motion JPEG picture".into(),
-        b"png " => "PNG picture".into(),
-        b"mjp2" => "JPEG 2000 picture".into(),
+        b"jpeg" | b"mjpa" | b"mjpb" | b"png " | b"mjp2" => STILLS.into(),
         b"vvc1" | b"vvi1" => "H.266 picture".into(),
         b"dvh1" | b"dvhe" | b"dva1" | b"dvav" => "Dolby Vision picture of its own kind".into(),
         b"apch" | b"apcn" | b"apcs" | b"apco" | b"ap4h" | b"ap4x" => "ProRes picture".into(),

@@ -125,14 +125,13 @@ fn playable(movie: &mut Movie) -> Result<Vec<Draft>, IndexError> {
     let moving = drafts
         .iter()
         .any(|draft| draft.kind == Kind::Video && draft.gathered.samples.len() > 1);
-    let heard = drafts.iter().any(|draft| draft.kind == Kind::Audio);
     drafts.retain(|draft| {
-        let is_one = draft.kind == Kind::Video && draft.gathered.samples.len() == 1;
         let reason = match draft.entry() {
             _ if draft.gathered.samples.is_empty() => "no samples".into(),
-            Ok(_) if is_one && moving => "cover art".into(),
-            Err(_) if is_one && (moving || heard) => "cover art".into(),
             Err(reason) => reason,
+            Ok(_) if draft.kind == Kind::Video && moving && draft.gathered.samples.len() == 1 => {
+                "cover art".into()
+            }
             Ok(_) => return true,
         };
         movie.note(format!("track {} ({reason}) skipped", draft.id));
