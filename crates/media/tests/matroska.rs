@@ -168,7 +168,7 @@ fn what_cannot_be_played_is_passed_over_and_named() {
     assert_eq!(index.title.tracks.len(), 1);
     let notes = index.title.notes.join("\n");
     assert!(
-        notes.contains("track 2 (its frames are compressed once more) skipped"),
+        notes.contains("track 2 (its frames are compressed once more, which `ffmpeg -i FILE -c copy NEW.mkv` undoes) skipped"),
         "{notes}"
     );
     assert!(

@@ -124,7 +124,7 @@ fn tracks_of_other_uses_are_passed_over_with_a_note() {
             "track 4 (subtitles, text) skipped",
             "track 5: its chapters cannot be read",
             "track 6 (metadata) skipped",
-            "track 7 (cover art) skipped",
+            "track 7 (cover art or Motion JPEG) skipped",
             "track 8 (cover art) skipped",
         ]
     );

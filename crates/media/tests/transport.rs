@@ -191,6 +191,23 @@ fn what_no_decoder_could_start_with_is_skipped_and_said() {
     );
 }
 
+/// A packet with the number of the one before it is the same one again only if it carries the same.
+#[test]
+fn a_gap_after_which_the_numbers_of_packets_match_costs_no_picture() {
+    let (file, [mut pictures, sounds]) = film(&vec![vec![20]; 40], &[90; 75], 5, &[1, 0], (0, 0));
+    let lost = 9..24;
+    let mut number = 0;
+    let packets = file.chunks(188).filter(|packet| {
+        let carries = packet[3] & 0x10 != 0 && packet[1..3] == [0x41, 0];
+        number += usize::from(carries);
+        !(carries && lost.contains(&(number - 1)))
+    });
+    let cut: Vec<u8> = packets.flatten().copied().collect();
+    assert_eq!(cut.len(), file.len() - lost.len() * 188);
+    pictures.drain(lost);
+    is_whole(&cut, &index(&cut), &[pictures, sounds], 1000);
+}
+
 #[test]
 fn bytes_between_packets_cost_what_they_hit_only() {
     let (mut file, _) = film(&vec![vec![3000]; 20], &[90; 30], 1, &[1, 0], (0, 0));

@@ -16,14 +16,20 @@ const MAX_FRAMES: usize = 48;
 /// The longest Opus frame in bytes (RFC 6716 section 3.2.1).
 const MAX_FRAME: u32 = 1275;
 
+/// Why there is no payload format for it, in words.
+pub(crate) fn refused(config: &OpusConfig) -> Option<String> {
+    let channels = config.channels;
+    (!matches!(channels, 1 | 2))
+        .then(|| format!("it has {channels} channels, and RTP carries 1 or 2 of Opus"))
+}
+
 pub(crate) fn check(config: &OpusConfig) -> Result<(), Unsupported> {
-    if matches!(config.channels, 1 | 2) {
-        return Ok(());
+    match refused(config) {
+        Some(why) => Err(Unsupported::new(format!(
+            "Opus: {why}; HLS and DASH play this film"
+        ))),
+        None => Ok(()),
     }
-    Err(Unsupported::new(format!(
-        "Opus with {} channels: RTP carries one or two (RFC 7587); HLS and DASH play this film",
-        config.channels
-    )))
 }
 
 /// Encoding name and format parameters (RFC 7587 section 7: always 48000/2, whatever is inside).

@@ -52,7 +52,6 @@ impl Payload {
             Codec::H264(_)
             | Codec::H265(_)
             | Codec::Aac(_)
-            | Codec::Opus(_)
             | Codec::Ac3
             | Codec::Eac3
             | Codec::MpegVideo(_)
@@ -63,6 +62,7 @@ impl Payload {
             | Codec::Av1(_)
             | Codec::TransportStream(_)
             | Codec::Vorbis(_) => None,
+            Codec::Opus(config) => opus::refused(config),
             Codec::Pcm(config) => pcm::refused(config),
             Codec::Flac => Some("no payload format exists".into()),
         }

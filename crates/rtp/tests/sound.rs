@@ -297,7 +297,7 @@ fn what_rtp_cannot_carry_is_refused_with_words_that_say_what_to_use() {
         reason(Codec::Flac),
         "there is no RTP payload format for FLAC; HLS and DASH play this film"
     );
-    assert!(reason(opus(6)).starts_with("Opus with 6 channels"));
+    assert!(reason(opus(6)).starts_with("Opus: it has 6 channels"));
     assert!(reason(aac(48_000, 42)).starts_with("MPEG-4 audio object type 42"));
 }
 

@@ -71,6 +71,7 @@ pub fn make(track: &Stated, frame: &[u8]) -> Result<Entry, String> {
         "A_EAC3" => heard(b"ec-3", &dec3(frame).ok_or_else(missing)?),
         "A_PCM/INT/LIT" => pcm(track, true)?,
         "A_PCM/INT/BIG" => pcm(track, false)?,
+        "V_MS/VFW/FOURCC" => return Err(as_in_avi(private)),
         _ => return Err(name(&track.codec)),
     };
     let kind = match track.shape {
@@ -129,6 +130,14 @@ fn mpeg_audio(track: &Stated) -> u8 {
     }
 }
 
+/// What picture is stored as AVI has it, in words: its BITMAPINFOHEADER has a code of four characters.
+fn as_in_avi(header: &[u8]) -> String {
+    match header.get(16..20) {
+        Some(code) => format!("picture as in AVI, coded in {}", code.escape_ascii()),
+        None => "picture as in AVI".to_owned(),
+    }
+}
+
 /// A codec in words.
 fn name(codec: &str) -> String {
     let known = match codec {
@@ -142,7 +151,7 @@ fn name(codec: &str) -> String {
         "V_THEORA" => "Theora picture",
         "V_PRORES" => "ProRes picture",
         "V_FFV1" => "FFV1 picture",
-        "V_MS/VFW/FOURCC" => "picture as in AVI",
+        "V_MJPEG" => "Motion JPEG picture",
         "A_OPUS" => "Opus sound",
         "A_AC3" => "AC-3 sound",
         "A_EAC3" => "E-AC-3 sound",

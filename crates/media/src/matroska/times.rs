@@ -48,7 +48,7 @@ const MAX_STEP: i64 = i32::MAX as i64;
 const DEEPEST: usize = 16;
 
 /// Times of pictures that are shown at `shown`, in order of decoding; the last one for `last` ticks, if that is known. `None`: the
-/// times go back further than any order of decoding explains (`most` ticks).
+/// times go back further than any order of decoding explains (`most` ticks; more where pictures are few and far between).
 pub fn pictures(
     shown: impl Iterator<Item = i64> + Clone,
     last: Option<i64>,
@@ -59,7 +59,10 @@ pub fn pictures(
     // The i-th picture is decoded when the i-th of all is shown, less what makes none late: the time that the pictures wait
     // which are shown out of order.
     let behind = shown.clone().zip(sorted.iter()).map(|(own, nth)| nth - own);
-    if behind.clone().max().is_some_and(|behind| behind > most) {
+    if let Some(furthest) = behind.clone().max()
+        && furthest > most
+        && furthest > shortest_step(&sorted).saturating_mul(DEEPEST as i64)
+    {
         return None;
     }
     // Of a recording, pictures are still to come that are shown before its last ones. These do not tell how long pictures wait:
@@ -91,6 +94,13 @@ pub fn pictures(
         times.add(step, (own - at).min(MAX_STEP) as i32);
     }
     Some(times)
+}
+
+/// The least that lies between two neighbours.
+fn shortest_step(sorted: &Words) -> i64 {
+    let pairs = sorted.iter().zip(sorted.iter().skip(1));
+    let steps = pairs.map(|(one, next)| next - one);
+    steps.filter(|step| *step > 0).min().unwrap_or(0)
 }
 
 /// The median of what lies between two neighbours.
@@ -234,6 +244,12 @@ mod tests {
     fn times_that_go_far_back_are_none_of_a_film() {
         assert!(pictures(&[0, 40, 80, 5000, 120], None, 1000).is_none());
         assert!(pictures(&[0, 40, 5000, 5040], None, 1000).is_some());
+        // A picture every ten seconds.
+        let slow = [0, 40_000, 20_000, 10_000, 30_000, 50_000];
+        let times = pictures(&slow, None, 10_000).unwrap();
+        assert_eq!(times.first, -20_000);
+        let waits: Vec<i32> = times.steps().map(|(_, waits)| waits).collect();
+        assert_eq!(waits, [20_000, 50_000, 20_000, 0, 10_000, 20_000]);
         let none = pictures(&[], None, 1000).unwrap();
         assert_eq!((none.first, none.end, none.steps().count()), (0, 0, 0));
     }

@@ -122,6 +122,10 @@ pub enum Kept {
     Not(&'static str),
 }
 
+/// Why frames that are compressed are not played, and what undoes it.
+const COMPRESSED: &str =
+    "its frames are compressed once more, which `ffmpeg -i FILE -c copy NEW.mkv` undoes";
+
 impl Kept {
     /// What each frame of picture or sound begins with that is not in the file.
     ///
@@ -134,7 +138,7 @@ impl Kept {
                 Err("its frames are stored without more than 255 bytes of each (header stripping)")
             }
             Kept::WithoutHead(head) => Ok(head),
-            Kept::Deflated => Err("its frames are compressed once more"),
+            Kept::Deflated => Err(COMPRESSED),
             Kept::Not(reason) => Err(reason),
         }
     }
@@ -221,7 +225,7 @@ fn kept(encodings: &Element) -> Kept {
             Kept::WithoutHead(settings.map_or_else(Vec::new, |head| head.body.to_vec()))
         }
         None | Some(0) => Kept::Deflated,
-        Some(_) => Kept::Not("its frames are compressed once more"),
+        Some(_) => Kept::Not(COMPRESSED),
     }
 }
 

@@ -5,7 +5,9 @@ use super::boxes::{BoxOf, Boxed, Header, Place, fourcc};
 use super::{config, pcm_entry};
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::vorbis::OBJECT_TYPE as VORBIS;
-use crate::{Codec, Kind, Mpeg4Visual, MpegAudio, MpegVideo, Sound, VorbisConfig, VpConfig};
+use crate::{
+    Codec, Kind, Mpeg4Visual, MpegAudio, MpegVideo, Sound, VorbisConfig, VpConfig, sample_entry,
+};
 
 /// A sample entry that can be played.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,11 +162,17 @@ fn picture(entry: &Boxed) -> Result<Known, IndexError> {
                     headers: specific.to_vec(),
                 })),
                 Some(esds) if (0x6c..=0x6e).contains(&esds.object_type) => {
-                    return Ok(Err("cover art".into()));
+                    return Ok(Err(STILLS.into()));
                 }
                 _ => return Ok(Err("picture of an unknown kind in mp4v".into())),
             }
         }
+        kind if quicktime_mpeg(kind).is_some() => quicktime_mpeg(kind).map(|object_type| {
+            Codec::MpegVideo(MpegVideo {
+                object_type,
+                sequence: Vec::new(),
+            })
+        }),
         other => return Ok(Err(unknown_picture(*other))),
     };
     let Some(codec) = codec else {
@@ -180,15 +188,36 @@ fn picture(entry: &Boxed) -> Result<Known, IndexError> {
         }
         None => None,
     };
-    let bytes = verbatim(entry);
+    let pixel_aspect = pixel_aspect.unwrap_or((1, 1));
+    let bytes = match quicktime_mpeg(&entry.kind) {
+        Some(object_type) => {
+            let config = sample_entry::decoder(object_type, 0x11, &[]);
+            sample_entry::picture(b"mp4v", size, pixel_aspect, &config)
+        }
+        None => verbatim(entry),
+    };
     Ok(Ok(Entry {
         codec,
         size,
-        pixel_aspect: pixel_aspect.unwrap_or((1, 1)),
+        pixel_aspect,
         sound: None,
         bytes,
     }))
 }
+
+/// The objectTypeIndication (ISO/IEC 14496-1 table 5) of what QuickTime films hold without `esds`: MPEG-1 and MPEG-2 picture,
+/// also of HDV, XDCAM and IMX, which have a code for each size and rate.
+fn quicktime_mpeg(kind: &[u8; 4]) -> Option<u8> {
+    match kind {
+        b"m2v1" | b"mpg2" | b"xdhd" | b"xdh2" | [b'h' | b'x', b'd', b'v', _] => Some(0x61),
+        [b'x', b'd', b'5', _] | [b'm', b'x', b'3'..=b'5', b'n' | b'p'] => Some(0x65),
+        b"m1v " | b"mpg1" => Some(0x6a),
+        _ => None,
+    }
+}
+
+/// Pictures each of which is a still: how many there are is not looked at.
+const STILLS: &str = "cover art or Motion JPEG";
 
 /// What `vpcC` says (VP Codec ISO Media File Format Binding 1.0, section 2.2); its first form was never in use for long.
 fn vp(vpcc: &Boxed) -> Option<VpConfig> {
@@ -204,7 +233,7 @@ fn vp(vpcc: &Boxed) -> Option<VpConfig> {
 
 fn unknown_picture(kind: [u8; 4]) -> String {
     match &kind {
-        b"jpeg" | b"mjpa" | b"mjpb" | b"png " | b"mjp2" => "cover art".into(),
+        b"jpeg" | b"mjpa" | b"mjpb" | b"png " | b"mjp2" => STILLS.into(),
         b"vvc1" | b"vvi1" => "H.266 picture".into(),
         b"dvh1" | b"dvhe" | b"dva1" | b"dvav" => "Dolby Vision picture of its own kind".into(),
         b"apch" | b"apcn" | b"apcs" | b"apco" | b"ap4h" | b"ap4x" => "ProRes picture".into(),
@@ -294,6 +323,17 @@ fn sound(entry: &Boxed, stsd_version: u8) -> Result<Known, IndexError> {
             };
             (Codec::Flac, sound)
         }
+        kind if is_quicktime_mpeg_sound(kind) => {
+            if version == 1 && entry.fields(20).u16()? != PACKETS {
+                let words = "MPEG audio without the sizes of its frames";
+                return Ok(Err(words.into()));
+            }
+            // MPEG-2 has the lower sampling rates.
+            let object_type = if said.rate < 32_000 { 0x69 } else { 0x6b };
+            let config = sample_entry::decoder(object_type, 0x15, &[]);
+            bytes = sample_entry::sound(b"mp4a", said.rate, said.channels, &config);
+            (Codec::MpegAudio(MpegAudio { object_type }), said)
+        }
         other => return Ok(Err(unknown_sound(*other))),
     };
     Ok(Ok(Entry {
@@ -303,6 +343,17 @@ fn sound(entry: &Boxed, stsd_version: u8) -> Result<Known, IndexError> {
         sound: Some(sound),
         bytes,
     }))
+}
+
+/// QuickTime's compression ID of sound whose samples are frames, each with its size.
+const PACKETS: u16 = 0xfffe;
+
+/// Layers II and III of MPEG audio as QuickTime films hold them without `esds`; `ms` comes before a number of WAVE files.
+fn is_quicktime_mpeg_sound(kind: &[u8; 4]) -> bool {
+    matches!(
+        kind,
+        b".mp3" | b".mp2" | [b'm', b's', 0, 0x50] | [b'm', b's', 0, 0x55]
+    )
 }
 
 /// A QuickTime sound description as an ISO sample entry, which initialisation segments need.
@@ -377,7 +428,6 @@ fn mp4a(esds_box: &Boxed, said: Sound) -> Result<Result<(Codec, Sound), String>,
 
 fn unknown_sound(kind: [u8; 4]) -> String {
     match &kind {
-        b".mp3" => "MP3 sound".into(),
         b"alac" => "Apple Lossless sound".into(),
         b"ac-4" => "AC-4 sound".into(),
         b"dtsc" | b"dtsh" | b"dtsl" | b"dtse" | b"dtsx" => "DTS sound".into(),

@@ -8,7 +8,8 @@ pub const RATE: u32 = 90_000;
 pub const WRAP: i64 = 1 << 33;
 /// Streams lie no further apart than that; beyond it the time has jumped.
 const MOST_APART: i64 = 10 * RATE as i64;
-/// A stream does not go back by more; beyond it the time has jumped.
+/// A stream does not go back by more; beyond it the time has jumped. What is no further than this from the stream's own last sample
+/// follows it, however far other streams have come: writers hold back the end of a stream that is over before the others.
 const MOST_BACK: i64 = RATE as i64;
 /// What a picture is taken to last before a jump.
 const STEP: i64 = RATE as i64 / 25;
@@ -41,11 +42,16 @@ impl Clock {
             let at = stamp + offset;
             at + (latest - at + WRAP / 2).div_euclid(WRAP) * WRAP
         };
-        let goes_on = |at: &i64| {
-            (at - latest).abs() <= MOST_APART && own.is_none_or(|own| *at >= own - MOST_BACK)
+        let goes_on = |at: &i64| match own {
+            Some(own) if (at - own).abs() <= MOST_BACK => true,
+            Some(own) if *at < own => false,
+            _ => (at - latest).abs() <= MOST_APART,
         };
+        // A stream that ended before a jump has stamps of that time still.
+        let from = own.filter(|own| (own - latest).abs() <= MOST_APART);
+        let from = from.unwrap_or(latest);
         let places = [self.offset, self.before].map(near).into_iter();
-        let place = places.filter(goes_on).min_by_key(|at| (at - latest).abs());
+        let place = places.filter(goes_on).min_by_key(|at| (at - from).abs());
         if let Some(at) = place {
             self.latest = Some(latest.max(at));
             return at;
@@ -95,6 +101,30 @@ mod tests {
         // Sound from before the jump, then from behind it.
         assert_eq!(clock.place(990_000, Some(988_000)), 990_000);
         assert_eq!(clock.place(500_001_000, Some(990_000)), 1_004_600);
+        assert_eq!(clock.jumps, 1);
+    }
+
+    #[test]
+    fn what_is_late_of_a_stream_that_is_over_is_no_jump() {
+        let mut clock = Clock::default();
+        let sound = clock.place(126_000, None);
+        for second in 0..20 {
+            clock.place(126_000 + second * 90_000, Some(126_000));
+        }
+        assert_eq!(clock.place(127_920, Some(sound)), 127_920);
+        assert_eq!(clock.jumps, 0);
+    }
+
+    #[test]
+    fn what_ended_before_a_jump_stays_there() {
+        let mut clock = Clock::default();
+        let picture = clock.place(655_200, None);
+        let sound = clock.place(660_000, Some(658_080));
+        let mut last = clock.place(126_000, Some(sound));
+        for nth in 1..300 {
+            last = clock.place(126_000 + nth * 1920, Some(last));
+        }
+        assert_eq!(clock.place(658_800, Some(picture)), 658_800);
         assert_eq!(clock.jumps, 1);
     }
 

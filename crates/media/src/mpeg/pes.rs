@@ -59,6 +59,9 @@ pub struct Stream {
     /// Of the head, bytes still to come.
     head_left: usize,
     counter: Option<u8>,
+    /// What the last packet carried: one with the same number is the same one again only if it carries the same, and otherwise
+    /// comes from where streams were joined.
+    last: Vec<u8>,
     /// It begins with the next PES packet.
     waits: bool,
 }
@@ -84,6 +87,7 @@ impl Stream {
         Stream {
             head_left: 0,
             counter: Some(packet.counter),
+            last: packet.payload.to_vec(),
             waits: false,
         }
     }
@@ -103,9 +107,11 @@ impl Stream {
             return None;
         }
         let before = self.counter.replace(packet.counter);
-        if before == Some(packet.counter) && !packet.jumps {
+        if before == Some(packet.counter) && !packet.jumps && self.last == packet.payload {
             return None;
         }
+        self.last.clear();
+        self.last.extend_from_slice(packet.payload);
         let missing =
             !packet.jumps && before.is_some_and(|before| (before + 1) & 0xf != packet.counter);
         let (mut bytes, mut stamp) = (packet.payload, None);

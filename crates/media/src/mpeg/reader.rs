@@ -174,11 +174,10 @@ impl Reader {
     fn begin(&mut self) -> Result<(), IndexError> {
         let Some(programme) = self.programmes.chosen() else {
             return Err(IndexError {
-                path: String::new(),
+                path: "PAT and PMT".into(),
                 offset: 0,
-                problem: "the transport stream does not say which streams it has (no PAT and PMT)"
-                    .into(),
-                kind: IndexErrorKind::Unplayable,
+                problem: "are missing: the file does not say which streams it has".into(),
+                kind: IndexErrorKind::Damaged,
             });
         };
         let others = self.programmes.count() - 1;

@@ -38,8 +38,8 @@ pub struct Streams {
     pub view: u64,
     /// What was passed over or put right.
     pub notes: Vec<String>,
-    /// Streams that are not played.
-    passed: Vec<u16>,
+    /// Streams that are not played; without their coding, where no other can follow under their number.
+    passed: Vec<(u16, Option<Coding>)>,
     /// All of them as they are, where that can be sent.
     pub multiplex: Option<Box<Multiplex>>,
     scratch: Scratch,
@@ -101,11 +101,11 @@ impl Streams {
         let known = |stream: &Elementary| stream.stated.pid == packet.stream;
         let number = match self.all.iter().position(known) {
             Some(number) => number,
-            None if self.passed.contains(&packet.stream) => return,
+            None if self.passed.contains(&(packet.stream, None)) => return,
             None => match self.add(packet) {
                 Some(number) => number,
                 None => {
-                    self.passed.push(packet.stream);
+                    self.passed.push((packet.stream, None));
                     return;
                 }
             },
@@ -181,7 +181,7 @@ impl Streams {
                 }
             };
             notes.push(format!("track {} ({words}) skipped", stream.pid));
-            passed.push(stream.pid);
+            passed.push((stream.pid, Some(stream.coding.clone())));
         }
         Streams {
             map,
@@ -244,7 +244,8 @@ impl Streams {
             let is = |stream: &Elementary, now: &Stated| {
                 stream.pid() == now.pid && stream.stated.coding == now.coding
             };
-            if self.all.iter().any(|stream| is(stream, new)) || self.passed.contains(&new.pid) {
+            let own = (new.pid, Some(new.coding.clone()));
+            if self.all.iter().any(|stream| is(stream, new)) || self.passed.contains(&own) {
                 continue;
             }
             let went = |stream: &Elementary| !stated.iter().any(|now| is(stream, now));
@@ -256,13 +257,26 @@ impl Streams {
             if found.is_some_and(|place| self.goes_on(place, new.pid, at)) {
                 continue;
             }
-            self.passed.push(new.pid);
+            self.passed.push(own);
+            self.frees(new.pid, at);
             if self.notes.len() < MOST_NOTES {
                 self.notes.push(format!(
                     "from byte {at} on the programme has another stream, {}, which is not played",
                     new.pid
                 ));
             }
+        }
+    }
+
+    /// From byte `at` of the file on, packets of this PID carry none of the streams that are played: what they carry has another
+    /// coding.
+    fn frees(&mut self, pid: u16, at: u64) {
+        let had = &mut self.by_pid[usize::from(pid)];
+        if let Some(stream) = self.all.get_mut(usize::from(*had))
+            && stream.pid() == pid
+            && stream.moves_to(at, NOWHERE)
+        {
+            *had = NONE;
         }
     }
 
