@@ -71,16 +71,16 @@ impl Table {
     }
 }
 
-/// Calls `each` with every sample from the timeline's first on, its number and its decode time.
-fn scan(
+/// Calls `each` with every sample of a track from `first` on, its number and its decode time; `dts` is the first one's.
+pub(crate) fn scan(
     track: &Track,
     index: usize,
-    timeline: &Timeline,
+    (first, dts): (u32, i64),
     samples: &dyn Samples,
     mut each: impl FnMut(u32, i64, Sample),
 ) -> Result<(), SamplesError> {
     let mut read = Vec::with_capacity(SCAN.min(track.samples) as usize);
-    let (mut number, mut dts) = (timeline.first, timeline.first_dts);
+    let (mut number, mut dts) = (first, dts);
     while number < track.samples {
         read.clear();
         samples.read(
@@ -113,7 +113,8 @@ pub(crate) fn survey_picture(
     let mut last = None;
     let mut before: Option<(u32, i64)> = None;
     let mut end = 0;
-    scan(track, index, timeline, samples, |number, dts, sample| {
+    let from = (timeline.first, timeline.first_dts);
+    scan(track, index, from, samples, |number, dts, sample| {
         least_cts = least_cts.min(sample.cts);
         let at = timeline.shown(dts, sample.cts);
         end = end.max(at + i64::from(sample.duration));
@@ -228,7 +229,8 @@ pub(crate) fn build(
         end_decoded: 0,
     };
     let mut passed = 0;
-    scan(track, index, timeline, samples, |number, dts, sample| {
+    let from = (timeline.first, timeline.first_dts);
+    scan(track, index, from, samples, |number, dts, sample| {
         let shown = timeline.shown(dts, sample.cts);
         let at = shown - timeline.priming;
         // Passes over all cuts that this sample reaches: what would be empty joins the next.

@@ -8,16 +8,15 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use reelway_media::{
-    Container, EntryPoint, EntryPoints, Nanos, Paged, Record, SECOND, Sample, Samples,
-    SamplesError, Title, Track, WORDS, ticks_to_nanos,
+    Container, EntryPoint, EntryPoints, Nanos, Paged, Record, SECOND, Samples, SamplesError, Title,
+    Track, WORDS, ticks_to_nanos,
 };
 
+use crate::cuts::scan;
 use crate::package::{Package, PackagedTrack};
 use crate::rate::BitRate;
 use crate::segment::{Part, Segment};
 
-/// Samples read at once while a film is cut: 72 KiB of records.
-const SCAN: u32 = 4096;
 /// Samples of which parts are made at once: some seconds of a stream.
 const PARTS: u32 = 256;
 
@@ -346,38 +345,27 @@ fn placed(
 ) -> Result<Placed, SamplesError> {
     let mut wanted = slices.into_iter().peekable();
     let mut placed = Placed::default();
-    let mut number = 0;
-    let mut read: Vec<Sample> = Vec::with_capacity(SCAN.min(stream.samples) as usize);
-    // What none begins with is told to the next.
+    // A beginning that is left out counts for the next one.
     let mut anew = false;
-    while number < stream.samples {
-        read.clear();
-        samples.read(
-            index,
-            number..stream.samples.min(number.saturating_add(SCAN)),
-            &mut read,
-        )?;
-        for sample in &read {
-            while let Some(gone) = wanted.next_if(|slice| slice.before < sample.offset) {
-                anew |= gone.anew;
-            }
-            if let Some(slice) = wanted.next_if(|slice| slice.before == sample.offset) {
-                let is_first = placed.slices.is_empty();
-                placed.slices.push(Slice {
-                    first: number,
-                    before: placed.bytes,
-                    anew: (slice.anew || anew) && !is_first,
-                    ..slice
-                });
-                (anew, placed.since) = (false, 0);
-            }
-            if !placed.slices.is_empty() {
-                placed.bytes += u64::from(sample.size);
-                placed.since += i64::from(sample.duration);
-            }
-            number += 1;
+    scan(stream, index, (0, 0), samples, |number, _, sample| {
+        while let Some(gone) = wanted.next_if(|slice| slice.before < sample.offset) {
+            anew |= gone.anew;
         }
-    }
+        if let Some(slice) = wanted.next_if(|slice| slice.before == sample.offset) {
+            let is_first = placed.slices.is_empty();
+            placed.slices.push(Slice {
+                first: number,
+                before: placed.bytes,
+                anew: (slice.anew || anew) && !is_first,
+                ..slice
+            });
+            (anew, placed.since) = (false, 0);
+        }
+        if !placed.slices.is_empty() {
+            placed.bytes += u64::from(sample.size);
+            placed.since += i64::from(sample.duration);
+        }
+    })?;
     Ok(placed)
 }
 
