@@ -390,3 +390,27 @@ pub fn without_declared_sei(nals: Vec<Vec<u8>>, film: &Path) -> Vec<Vec<u8>> {
         |nal: &[u8]| nal[0] >> 1 == 39 && hvcc.windows(nal.len()).any(|window| window == nal);
     nals.into_iter().filter(|nal| !declared(nal)).collect()
 }
+
+/// Where in the file the key frames of a film's first picture begin, and when they are shown, in seconds.
+///
+/// # Panics
+/// ffprobe cannot read the film.
+pub fn key_frames(path: &Path) -> Vec<(usize, f64)> {
+    let command = ffprobe([
+        "-select_streams".as_ref(),
+        "v:0".as_ref(),
+        "-show_entries".as_ref(),
+        "packet=pts_time,pos,flags".as_ref(),
+        "-of".as_ref(),
+        "csv=p=0".as_ref(),
+        path.as_os_str(),
+    ]);
+    let ran = run(command, Duration::from_secs(60)).expect("ffprobe");
+    let said = String::from_utf8_lossy(&ran.out).into_owned();
+    let key = |line: &str| {
+        let fields: Vec<&str> = line.split(',').collect();
+        let is_key = fields.get(2)?.starts_with('K');
+        is_key.then_some((fields[1].parse().ok()?, fields[0].parse().ok()?))
+    };
+    said.lines().filter_map(key).collect()
+}

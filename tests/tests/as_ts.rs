@@ -2,11 +2,11 @@
 //! ffmpeg and GStreamer make of them; and what cannot be sent so.
 
 use std::net::{SocketAddr, UdpSocket};
-use std::path::Path;
 use std::time::Duration;
 
 use reelway_tests::films::{film, library, temp_dir};
-use reelway_tests::players::{ffmpeg, ffprobe, run, scripted};
+use reelway_tests::players::{ffmpeg, run, scripted};
+use reelway_tests::probe::key_frames;
 use reelway_tests::rtsp::{Client, Response, Rtp, rtcp_packets, rtp_info};
 use reelway_tests::server::{Options, Server};
 use reelway_tests::wait;
@@ -59,27 +59,6 @@ fn plays(server: &Server, film: &str, from: &str) -> (Response, Vec<(u16, u32, V
 
 fn pid(packet: &[u8]) -> u16 {
     u16::from_be_bytes([packet[1] & 0x1f, packet[2]])
-}
-
-/// Where in the file its key frames begin, and when they are shown, in seconds: by ffprobe.
-fn key_frames(path: &Path) -> Vec<(usize, f64)> {
-    let command = ffprobe([
-        "-select_streams".as_ref(),
-        "v:0".as_ref(),
-        "-show_entries".as_ref(),
-        "packet=pts_time,pos,flags".as_ref(),
-        "-of".as_ref(),
-        "csv=p=0".as_ref(),
-        path.as_os_str(),
-    ]);
-    let ran = run(command, Duration::from_secs(60)).expect("ffprobe");
-    let said = String::from_utf8_lossy(&ran.out).into_owned();
-    let key = |line: &str| {
-        let fields: Vec<&str> = line.split(',').collect();
-        let is_key = fields.get(2)?.starts_with('K');
-        is_key.then_some((fields[1].parse().ok()?, fields[0].parse().ok()?))
-    };
-    said.lines().filter_map(key).collect()
 }
 
 /// The payloads one after the other, PAT and PMT that go ahead taken off.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use reelway_tests::films::{film, library, temp_dir};
 use reelway_tests::http::{self, Response};
-use reelway_tests::players::{ffmpeg, ffprobe, run, vlc_records};
-use reelway_tests::probe::decoded;
+use reelway_tests::players::{ffmpeg, run, vlc_records};
+use reelway_tests::probe::{self, decoded};
 use reelway_tests::recording::{Recording, SECONDS, duration};
 use reelway_tests::server::{Options, Server};
 use reelway_tests::wait;
@@ -91,24 +91,10 @@ fn pid(packet: &[u8]) -> u16 {
     u16::from_be_bytes([packet[1] & 0x1f, packet[2]])
 }
 
-/// Where in the file the packets lie with which its key frames begin: by ffprobe.
+/// Where in the file the packets lie with which its key frames begin.
 fn key_frames(path: &Path) -> Vec<usize> {
-    let command = ffprobe([
-        "-select_streams".as_ref(),
-        "v:0".as_ref(),
-        "-show_entries".as_ref(),
-        "packet=pos,flags".as_ref(),
-        "-of".as_ref(),
-        "csv=p=0".as_ref(),
-        path.as_os_str(),
-    ]);
-    let ran = run(command, Duration::from_secs(60)).expect("ffprobe");
-    let said = String::from_utf8_lossy(&ran.out).into_owned();
-    let key = |line: &str| {
-        let (place, flags) = line.split_once(',')?;
-        flags.starts_with('K').then(|| place.parse().ok())?
-    };
-    said.lines().filter_map(key).collect()
+    let keys = probe::key_frames(path).into_iter();
+    keys.map(|(place, _)| place).collect()
 }
 
 #[test]
