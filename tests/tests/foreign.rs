@@ -123,6 +123,27 @@ fn another_codec_under_the_number_of_a_stream_is_not_mixed_into_it() {
 }
 
 /// ffmpeg writes the last frames of sound when it ends the file, long after those before them.
+/// The time goes back by less than a second where they are joined, and pictures are shown out of order besides.
+#[test]
+fn joined_pieces_shorter_than_a_second_follow_each_other() {
+    let dir = temp_dir("library-");
+    let coding = ["-c:v", "libx264", "-bf", "2", "-c:a", "mp2", "-t", "0.8"];
+    make_of(dir.path(), "piece.ts", &[SHOWN, HEARD], &coding);
+    let piece = std::fs::read(dir.path().join("piece.ts")).expect("a film");
+    std::fs::write(dir.path().join("three.ts"), piece.repeat(3)).expect("a film");
+    let server = Server::start(dir.path());
+    server.wait_indexed();
+    let pictures = frames(&in_dir(dir.path(), "piece.ts"), "v");
+    let received = frames(&hls(&server, "three"), "v");
+    assert_eq!(received.len(), 3 * pictures.len());
+    for received in received.chunks(pictures.len()) {
+        same(&pictures, received);
+    }
+    let film = film(&server, "three");
+    let seconds = film["duration"].as_f64().expect("a length");
+    assert!((2.4..2.6).contains(&seconds), "{seconds} s");
+}
+
 #[test]
 fn the_end_of_sound_that_is_over_before_the_picture_keeps_its_time() {
     let dir = temp_dir("library-");

@@ -113,7 +113,7 @@ fn what_lies_between_packets_does_not_count() {
 
 #[test]
 fn the_first_behind_a_jump_of_the_time_says_so() {
-    // The time begins again with the second half, more than a second back.
+    // The time begins again with the second half.
     let once = made((0, 0));
     let twice = once.repeat(2);
     let entries = entries(&index(&twice));

@@ -208,6 +208,44 @@ fn a_gap_after_which_the_numbers_of_packets_match_costs_no_picture() {
     is_whole(&cut, &index(&cut), &[pictures, sounds], 1000);
 }
 
+/// Each piece goes back to where the first began: by less than pictures are reordered, or by more.
+#[test]
+fn pieces_of_any_length_follow_each_other() {
+    for pictures in 2..40 {
+        // As long, or so that sound ends before the pictures, or after.
+        for sounds in [0, 1, 2].map(|more| pictures * 15 / 8 + more) {
+            for copies in 2..5 {
+                let case = format!("{copies} times {pictures} pictures and {sounds} sounds");
+                let (file, units) = film(
+                    &vec![vec![90]; pictures],
+                    &vec![90; sounds],
+                    1,
+                    &[1, 0],
+                    (0, 0),
+                );
+                let index = index(&file.repeat(copies));
+                for (track, (table, units)) in index.tables.iter().zip(&units).enumerate() {
+                    let case = format!("{case}, track {track}");
+                    assert_eq!(table.len() as usize, units.len() * copies, "{case}");
+                    // Stamps that are as little as this off are no jump.
+                    if pictures <= 3 || table.is_empty() {
+                        continue;
+                    }
+                    let (one, most) = [(3600, 12_000), (1024, 6_000)][track];
+                    let durations: Vec<u32> = table.iter().map(|sample| sample.duration).collect();
+                    let joints = durations.iter().filter(|duration| **duration != one);
+                    assert!(joints.count() < copies, "{case}: {durations:?}");
+                    let within = one..=most;
+                    assert!(
+                        durations.iter().all(|one| within.contains(one)),
+                        "{case}: {durations:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn bytes_between_packets_cost_what_they_hit_only() {
     let (mut file, _) = film(&vec![vec![3000]; 20], &[90; 30], 1, &[1, 0], (0, 0));

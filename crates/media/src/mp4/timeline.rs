@@ -299,16 +299,18 @@ fn shift(draft: &Draft, zero: &Point, movie_timescale: u32) -> Result<i64, Index
 /// Which samples lie on the timeline.
 fn kept(draft: &Draft, shift: i64, movie_timescale: u32, container: Container) -> (usize, usize) {
     let count = draft.gathered.samples.len() as usize;
-    // Uncompressed sound has no decoder to prime. Of a view all samples stay: its places count them.
-    let has_tables = matches!(
+    // Of a stream all samples stay: the places of its view count them.
+    let is_stream = !matches!(
         container,
         Container::Mp4 | Container::FragmentedMp4 | Container::Matroska
     );
-    let priming = match draft.is_uncompressed() && has_tables {
+    // Uncompressed sound has no decoder to prime.
+    let priming = match draft.is_uncompressed() && !is_stream {
         true => 0,
         false => PRIMING_FRAMES,
     };
     let first = match draft.kind {
+        Kind::Video if is_stream => 0,
         Kind::Video => draft.sync_at(-shift).map_or(0, |(number, _)| number),
         Kind::Audio => {
             let heard = draft.times().find(|(_, times)| times.end + shift > 0);

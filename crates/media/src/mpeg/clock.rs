@@ -8,9 +8,14 @@ pub const RATE: u32 = 90_000;
 pub const WRAP: i64 = 1 << 33;
 /// Streams lie no further apart than that; beyond it the time has jumped.
 const MOST_APART: i64 = 10 * RATE as i64;
-/// A stream does not go back by more; beyond it the time has jumped. What is no further than this from the stream's own last sample
-/// follows it, however far other streams have come: writers hold back the end of a stream that is over before the others.
-const MOST_BACK: i64 = RATE as i64;
+/// What is no further than this from the stream's own last sample follows it, however far other streams have come: writers hold
+/// back the end of a stream that is over before the others.
+const NEAR: i64 = RATE as i64;
+/// A picture that others wait for may be stated to be decoded when it is shown, which is so much later at most. So what comes next
+/// does not go back by more; beyond it the time has jumped.
+const MOST_REORDERED: i64 = RATE as i64;
+/// What follows all that came before it does not go back by more, which is how inexact stamps are; beyond it the time has jumped.
+const MOST_INEXACT: i64 = RATE as i64 / 10;
 /// What a picture is taken to last before a jump.
 const STEP: i64 = RATE as i64 / 25;
 
@@ -31,8 +36,9 @@ impl Clock {
         self.latest
     }
 
-    /// The ticks of a stamp, on the line; the stream's own last sample is at `own`.
-    pub fn place(&mut self, stamp: u64, own: Option<i64>) -> i64 {
+    /// The ticks of a stamp, on the line; the stream's own last sample is at `own`. `in_order`: all samples before this one are shown
+    /// before it, as sound is, and what comes before a picture that decoders can start at.
+    pub fn place(&mut self, stamp: u64, own: Option<i64>, in_order: bool) -> i64 {
         let stamp = stamp as i64;
         let Some(latest) = self.latest else {
             self.latest = Some(stamp);
@@ -42,9 +48,14 @@ impl Clock {
             let at = stamp + offset;
             at + (latest - at + WRAP / 2).div_euclid(WRAP) * WRAP
         };
+        let most_back = if in_order {
+            MOST_INEXACT
+        } else {
+            MOST_REORDERED
+        };
         let goes_on = |at: &i64| match own {
-            Some(own) if (at - own).abs() <= MOST_BACK => true,
-            Some(own) if *at < own => false,
+            Some(own) if *at < own => own - at <= most_back,
+            Some(own) if at - own <= NEAR => true,
             _ => (at - latest).abs() <= MOST_APART,
         };
         // A stream that ended before a jump has stamps of that time still.
@@ -81,50 +92,50 @@ mod tests {
     #[test]
     fn stamps_that_begin_again_go_on() {
         let mut clock = Clock::default();
-        assert_eq!(clock.place((1 << 33) - 3600, None), WRAP - 3600);
-        assert_eq!(clock.place(0, Some(WRAP - 3600)), WRAP);
+        assert_eq!(clock.place((1 << 33) - 3600, None, false), WRAP - 3600);
+        assert_eq!(clock.place(0, Some(WRAP - 3600), false), WRAP);
         assert_eq!(
-            clock.place((1 << 33) - 1800, None),
+            clock.place((1 << 33) - 1800, None, false),
             WRAP - 1800,
             "another stream"
         );
-        assert_eq!(clock.place(90_000, Some(WRAP)), WRAP + 90_000);
+        assert_eq!(clock.place(90_000, Some(WRAP), false), WRAP + 90_000);
         assert_eq!(clock.jumps, 0);
     }
 
     #[test]
     fn a_jump_is_closed_for_all_streams() {
         let mut clock = Clock::default();
-        clock.place(1_000_000, None);
-        let picture = clock.place(500_000_000, Some(1_000_000));
+        clock.place(1_000_000, None, false);
+        let picture = clock.place(500_000_000, Some(1_000_000), false);
         assert_eq!((picture, clock.jumps), (1_003_600, 1));
         // Sound from before the jump, then from behind it.
-        assert_eq!(clock.place(990_000, Some(988_000)), 990_000);
-        assert_eq!(clock.place(500_001_000, Some(990_000)), 1_004_600);
+        assert_eq!(clock.place(990_000, Some(988_000), false), 990_000);
+        assert_eq!(clock.place(500_001_000, Some(990_000), false), 1_004_600);
         assert_eq!(clock.jumps, 1);
     }
 
     #[test]
     fn what_is_late_of_a_stream_that_is_over_is_no_jump() {
         let mut clock = Clock::default();
-        let sound = clock.place(126_000, None);
+        let sound = clock.place(126_000, None, false);
         for second in 0..20 {
-            clock.place(126_000 + second * 90_000, Some(126_000));
+            clock.place(126_000 + second * 90_000, Some(126_000), false);
         }
-        assert_eq!(clock.place(127_920, Some(sound)), 127_920);
+        assert_eq!(clock.place(127_920, Some(sound), false), 127_920);
         assert_eq!(clock.jumps, 0);
     }
 
     #[test]
     fn what_ended_before_a_jump_stays_there() {
         let mut clock = Clock::default();
-        let picture = clock.place(655_200, None);
-        let sound = clock.place(660_000, Some(658_080));
-        let mut last = clock.place(126_000, Some(sound));
+        let picture = clock.place(655_200, None, false);
+        let sound = clock.place(660_000, Some(658_080), false);
+        let mut last = clock.place(126_000, Some(sound), false);
         for nth in 1..300 {
-            last = clock.place(126_000 + nth * 1920, Some(last));
+            last = clock.place(126_000 + nth * 1920, Some(last), false);
         }
-        assert_eq!(clock.place(658_800, Some(picture)), 658_800);
+        assert_eq!(clock.place(658_800, Some(picture), false), 658_800);
         assert_eq!(clock.jumps, 1);
     }
 
@@ -135,7 +146,7 @@ mod tests {
         let mut all = Vec::new();
         for _ in 0..3 {
             for nth in 0..100 {
-                let at = clock.place(126_000 + nth * 3600, last);
+                let at = clock.place(126_000 + nth * 3600, last, true);
                 last = Some(at);
                 all.push(at);
             }

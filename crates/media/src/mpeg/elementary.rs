@@ -413,7 +413,8 @@ impl Elementary {
             };
             return (at, waits);
         };
-        let stated = clock.place(stamp.decoded, last.map(|_| self.last));
+        let own = last.map(|_| self.last);
+        let stated = clock.place(stamp.decoded, own, found.sync);
         self.offset = (stated - stamp.decoded as i64).rem_euclid(WRAP);
         let shown = stated + i64::from(wait(stamp));
         self.group.shown = shown - found.own.unwrap_or(number);
@@ -429,7 +430,7 @@ impl Elementary {
     fn sound_time(&self, stamp: Option<Stamp>, clock: &mut Clock) -> i64 {
         let rate = self.timescale();
         let own = (!self.table.is_empty()).then(|| rescale(self.last, rate, RATE));
-        let stated = stamp.map(|stamp| rescale(clock.place(stamp.shown, own), RATE, rate));
+        let stated = stamp.map(|stamp| rescale(clock.place(stamp.shown, own, true), RATE, rate));
         match (stated, self.table.is_empty()) {
             (Some(stated), true) => stated,
             (Some(stated), false) if (stated - self.end()).abs() > self.most_off() => {
