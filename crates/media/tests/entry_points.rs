@@ -5,9 +5,10 @@ mod sent;
 
 use std::ops::Range;
 
-use made::{MAP, Mux, PICTURE, SOUND, film};
+use made::{MAP, PICTURE, SOUND, film};
 use proptest::prelude::*;
 use reelway_media::{EntryPoint, EntryPoints, Index, IndexOptions, index_with};
+use reelway_mux::mpeg::Packets;
 use sent::sent;
 
 /// Where the sound goes on behind a change of the map.
@@ -44,25 +45,20 @@ fn places(file: &[u8]) -> Vec<u64> {
 
 /// PAT and PMT of programmes with these numbers and maps, whose sound has this PID.
 fn tables(programmes: &[(u16, u16)], sound: u16) -> Vec<u8> {
-    let mut mux = Mux {
-        bytes: Vec::new(),
-        counters: [0; 2],
-        begun: 0,
-        around: (0, 0),
-    };
+    let mut packets = Packets::new((0, 0));
     let listed: Vec<u8> = programmes
         .iter()
         .flat_map(|(number, map)| [number.to_be_bytes(), (map | 0xe000).to_be_bytes()].concat())
         .collect();
-    mux.section(0, 0, &listed);
+    packets.section(0, 0, 1, &listed);
     let [high, low] = (sound | 0xe000).to_be_bytes();
     let map = [
         0xe1, 0, 0xf0, 0, 0x1b, 0xe1, 0, 0xf0, 0, 0x0f, high, low, 0xf0, 0,
     ];
     for (number, map_at) in programmes {
-        mux.section_of(*map_at, (2, *number as u8), &map);
+        packets.section(*map_at, 2, *number as u8, &map);
     }
-    mux.bytes
+    packets.bytes
 }
 
 /// What a section's packet carries: all behind its header and its adaptation field.

@@ -89,7 +89,7 @@ fn groups_say_what_a_block_refers_to_and_how_long_it_lasts() {
     let blocks = [
         group(0, &[], b"I"),
         group(40, &reference, b"P"),
-        group(80, &[reference.clone(), small(0x9b, 25)].concat(), b"P"),
+        group(80, &[reference.clone(), unsigned(0x9b, 25)].concat(), b"P"),
     ];
     let film = film(&[
         element(TRACKS, &picture(1, &[])),
@@ -145,7 +145,7 @@ fn a_recording_that_is_cut_off_plays_to_its_last_whole_block() {
 #[test]
 fn what_cannot_be_played_is_passed_over_and_named() {
     let compressed = element(0x6d80, &element(0x6240, &element(0x5034, &[])));
-    let subtitles = element(0xae, &[small(0xd7, 3), small(0x83, 17)].concat());
+    let subtitles = element(0xae, &[unsigned(0xd7, 3), unsigned(0x83, 17)].concat());
     let film = film(&[
         element(
             TRACKS,
@@ -236,16 +236,16 @@ fn everything() -> Vec<u8> {
         &[
             element(0xa1, &block(1, 80, 0, b"PP")),
             element(0xfb, &[1]),
-            small(0x9b, 40),
+            unsigned(0x9b, 40),
         ]
         .concat(),
     );
     let blocks = [key(1, 0, b"IIII"), xiph, other(1, 40, b"P"), group];
     let parts = [
-        element(INFO, &small(0x2a_d7b1, 1_000_000)),
+        element(INFO, &unsigned(0x2a_d7b1, 1_000_000)),
         element(
             TRACKS,
-            &[picture(1, &small(0x23_e383, 40_000_000)), sound(2, &[])].concat(),
+            &[picture(1, &unsigned(0x23_e383, 40_000_000)), sound(2, &[])].concat(),
         ),
         endless(CLUSTER, &cluster(0, &blocks)),
         endless(CLUSTER, &cluster(120, &[key(1, 0, b"I"), key(2, 0, b"s")])),
@@ -282,8 +282,8 @@ proptest! {
 /// An entry of `Tracks` for subtitles.
 fn subtitles(number: u32, codec: &[u8], more: &[u8]) -> Vec<u8> {
     let body = [
-        small(0xd7, number),
-        small(0x83, 17),
+        unsigned(0xd7, number),
+        unsigned(0x83, 17),
         element(0x86, codec),
         more.to_vec(),
     ];
@@ -294,7 +294,7 @@ fn subtitles(number: u32, codec: &[u8], more: &[u8]) -> Vec<u8> {
 fn lasting(track: u8, time: i16, text: &[u8], duration: u32, more: &[u8]) -> Vec<u8> {
     let body = [
         element(0xa1, &block(track, time, 0, text)),
-        small(0x9b, duration),
+        unsigned(0x9b, duration),
         more.to_vec(),
     ];
     element(BLOCK_GROUP, &body.concat())

@@ -14,7 +14,7 @@ use sent::sent;
 
 /// What a track says whose frames are stored without these bytes.
 fn stripping(head: &[u8]) -> Vec<u8> {
-    let settings = [small(0x4254, 3), element(0x4255, head)].concat();
+    let settings = [unsigned(0x4254, 3), element(0x4255, head)].concat();
     element(0x6d80, &element(0x6240, &element(0x5034, &settings)))
 }
 
@@ -231,7 +231,7 @@ fn blocks_that_are_too_long_are_refused() {
         .concat();
         let inside = [
             tracks.clone(),
-            endless(CLUSTER, &[small(TIMESTAMP, 0), head].concat()),
+            endless(CLUSTER, &[unsigned(TIMESTAMP, 0), head].concat()),
         ];
         let film = [header(), endless(SEGMENT, &inside.concat())].concat();
         let mut indexer = Indexer::new(1 << 41, IndexOptions::default());

@@ -332,12 +332,7 @@ proptest! {
 
 #[test]
 fn sound_that_is_silent_for_long_is_never_looked_for_far_away() {
-    let mut mux = Mux {
-        bytes: Vec::new(),
-        counters: [0; 2],
-        begun: 0,
-        around: (0, 0),
-    };
+    let mut mux = Mux::new((0, 0));
     mux.tables();
     let mut units = [Vec::new(), Vec::new()];
     for nth in 0..160 {
@@ -357,7 +352,7 @@ fn sound_that_is_silent_for_long_is_never_looked_for_far_away() {
         units[0].push(shown);
         mux.interleave(packets, sound, &[1, 0]);
     }
-    let file = mux.bytes;
+    let file = mux.packets.bytes;
     let index = index(&file);
     is_whole(&file, &index, &units, 256 << 10);
     let bytes = index.title.view.expect("a view").bytes;

@@ -50,12 +50,7 @@ fn chapter(atom: &Element<'_>) -> Option<Chapter> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn element(id: u32, body: &[u8]) -> Vec<u8> {
-        let id = id.to_be_bytes();
-        let id = &id[id.iter().position(|byte| *byte != 0).unwrap_or(3)..];
-        [id, &[0x40, body.len() as u8], body].concat()
-    }
+    use reelway_mux::ebml::element;
 
     fn atom(start: u64, name: &str, more: &[u8]) -> Vec<u8> {
         let display = element(DISPLAY, &element(STRING, name.as_bytes()));

@@ -288,24 +288,17 @@ fn sound(audio: Option<Element>) -> Shape {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn element(id: &[u8], body: &[u8]) -> Vec<u8> {
-        let size = 0x4000 | body.len() as u16;
-        [id, &size.to_be_bytes(), body].concat()
-    }
+    use reelway_mux::ebml::element;
 
     #[test]
     fn what_is_not_said_has_its_default() {
         assert_eq!(Info::parse(&[]), Info::default());
-        let info = element(&[0x2a, 0xd7, 0xb1], &[0x01, 0x86, 0xa0]);
+        let info = element(0x2ad7b1, &[0x01, 0x86, 0xa0]);
         assert_eq!(Info::parse(&info).scale, 100_000);
-        let zero = element(&[0x2a, 0xd7, 0xb1], &[0]);
+        let zero = element(0x2ad7b1, &[0]);
         assert_eq!(Info::parse(&zero).scale, 1_000_000);
 
-        let entry = element(
-            &[0xae],
-            &[element(&[0xd7], &[1]), element(&[0x83], &[2])].concat(),
-        );
+        let entry = element(0xae, &[element(0xd7, &[1]), element(0x83, &[2])].concat());
         let tracks = parse(&entry);
         let expected = Shape::Sound {
             rate: 8000,
@@ -321,15 +314,15 @@ mod tests {
     fn pixels_have_the_shape_that_the_shown_size_gives_them() {
         let video = |shown: &[(u8, u16)]| {
             let mut body = [
-                element(&[0xb0], &720u16.to_be_bytes()),
-                element(&[0xba], &576u16.to_be_bytes()),
+                element(0xb0, &720u16.to_be_bytes()),
+                element(0xba, &576u16.to_be_bytes()),
             ]
             .concat();
             for (id, value) in shown {
-                body.extend(element(&[0x54, *id], &value.to_be_bytes()));
+                body.extend(element(0x5400 | u32::from(*id), &value.to_be_bytes()));
             }
-            let entry = [element(&[0x83], &[1]), element(&[0xe0], &body)].concat();
-            match parse(&element(&[0xae], &entry))[0].shape {
+            let entry = [element(0x83, &[1]), element(0xe0, &body)].concat();
+            match parse(&element(0xae, &entry))[0].shape {
                 Shape::Picture { aspect, .. } => aspect,
                 other => panic!("{other:?}"),
             }
@@ -342,13 +335,13 @@ mod tests {
 
     /// The track whose frames are encoded in this way.
     fn encoded(how: &[u8]) -> Stated {
-        let encodings = element(&[0x6d, 0x80], &element(&[0x62, 0x40], how));
-        parse(&element(&[0xae], &encodings)).remove(0)
+        let encodings = element(0x6d80, &element(0x6240, how));
+        parse(&element(0xae, &encodings)).remove(0)
     }
 
     fn stripping(head: &[u8]) -> Vec<u8> {
-        let settings = [element(&[0x42, 0x54], &[3]), element(&[0x42, 0x55], head)];
-        element(&[0x50, 0x34], &settings.concat())
+        let settings = [element(0x4254, &[3]), element(0x4255, head)];
+        element(0x5034, &settings.concat())
     }
 
     #[test]
@@ -357,16 +350,16 @@ mod tests {
             encoded(&stripping(&[0x0b, 0x77])).kept.stripped(),
             Ok(&[0x0b, 0x77][..])
         );
-        let nothing = element(&[0x50, 0x34], &element(&[0x42, 0x54], &[3]));
+        let nothing = element(0x5034, &element(0x4254, &[3]));
         assert_eq!(encoded(&nothing).kept.stripped(), Ok(&[][..]));
         assert!(encoded(&stripping(&[7; 255])).kept.stripped().is_ok());
     }
 
     #[test]
     fn frames_that_are_compressed_or_encrypted_cannot_be_played() {
-        let zlib = element(&[0x50, 0x34], &[]);
-        let encrypted = element(&[0x50, 0x35], &[]);
-        let with_private = [element(&[0x50, 0x32], &[3]), stripping(&[0])].concat();
+        let zlib = element(0x5034, &[]);
+        let encrypted = element(0x5035, &[]);
+        let with_private = [element(0x5032, &[3]), stripping(&[0])].concat();
         for (how, words) in [
             (stripping(&[7; 256]), "more than 255 bytes"),
             (with_private, "its configuration"),

@@ -4,10 +4,9 @@ use super::audio_config::{Esds, audio_config};
 use super::boxes::{BoxOf, Boxed, Header, Place, fourcc};
 use super::{config, pcm_entry};
 use crate::index_error::{IndexError, IndexErrorKind};
+use crate::sample_entry::{self, boxed};
 use crate::vorbis::OBJECT_TYPE as VORBIS;
-use crate::{
-    Codec, Kind, Mpeg4Visual, MpegAudio, MpegVideo, Sound, VorbisConfig, VpConfig, sample_entry,
-};
+use crate::{Codec, Kind, Mpeg4Visual, MpegAudio, MpegVideo, Sound, VorbisConfig, VpConfig};
 
 /// A sample entry that can be played.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,26 +87,17 @@ pub(crate) fn entry_of(bytes: &[u8], kind: Kind) -> Result<Entry, String> {
 /// A sample entry of Opus, for tests.
 #[cfg(test)]
 pub(crate) fn opus_entry() -> Vec<u8> {
-    let boxed = |kind: &[u8; 4], body: &[u8]| {
-        let size = body.len() as u32 + 8;
-        [&size.to_be_bytes()[..], kind, body].concat()
-    };
     let head = [0, 2, 1, 56, 0, 0, 187, 128, 0, 0, 0];
     let mut body = vec![0; 28];
     (body[7], body[17], body[19]) = (1, 2, 16);
     body[24..28].copy_from_slice(&(48_000u32 << 16).to_be_bytes());
-    body.extend(boxed(b"dOps", &head));
-    boxed(b"Opus", &body)
+    body.extend(boxed(b"dOps", &[&head]));
+    boxed(b"Opus", &[&body])
 }
 
 /// The whole entry as it stands in the file, its header written anew.
 fn verbatim(entry: &Boxed) -> Vec<u8> {
-    boxed(entry.kind, entry.body)
-}
-
-fn boxed(kind: [u8; 4], body: &[u8]) -> Vec<u8> {
-    let size = (body.len() + 8) as u32; // at most MAX_ENTRY and some
-    [&size.to_be_bytes()[..], &kind, body].concat()
+    boxed(&entry.kind, &[entry.body])
 }
 
 /// The first box of this kind among those that follow the entry's fixed fields.
@@ -364,17 +354,15 @@ fn iso_entry(entry: &Boxed, sound: &Sound, esds: &Boxed) -> Vec<u8> {
         0
     };
     let head = &entry.body[..8];
-    let fields = [
-        &[0; 8][..],
+    let parts: [&[u8]; 6] = [
+        head,
+        &[0; 8],
         &sound.channels.to_be_bytes(),
         &[0, 16, 0, 0, 0, 0],
         &rate.to_be_bytes(),
-    ]
-    .concat();
-    boxed(
-        entry.kind,
-        &[head, &fields, &boxed(*b"esds", esds.body)].concat(),
-    )
+        &boxed(b"esds", &[esds.body]),
+    ];
+    boxed(&entry.kind, &parts)
 }
 
 /// What an `mp4a` entry with this `esds` holds (14496-1 table 5), or why it cannot be played.

@@ -136,10 +136,7 @@ fn one_line(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn boxed(kind: &[u8; 4], body: &[u8]) -> Vec<u8> {
-        [&(body.len() as u32 + 8).to_be_bytes()[..], kind, body].concat()
-    }
+    use reelway_mux::boxes::boxed;
 
     #[test]
     fn texts_are_utf_8_or_utf_16() {
@@ -164,15 +161,19 @@ mod tests {
         let sample = [
             &(text.len() as u16).to_be_bytes()[..],
             text.as_bytes(),
-            &boxed(b"styl", &body),
+            &boxed(b"styl", &[&body]),
         ];
         assert_eq!(timed_text(&sample.concat()), "ä<i>bc</i><b><i>d</i></b>e");
     }
 
     #[test]
     fn cues_of_web_vtt_are_boxes() {
-        let cue = [boxed(b"sttg", b"line:0\n"), boxed(b"payl", b"One\ntwo")].concat();
-        let sample = [boxed(b"vttc", &cue), boxed(b"vtte", b"")].concat();
+        let cue = [
+            boxed(b"sttg", &[b"line:0\n"]),
+            boxed(b"payl", &[b"One\ntwo"]),
+        ]
+        .concat();
+        let sample = [boxed(b"vttc", &[&cue]), boxed(b"vtte", &[b""])].concat();
         let expected = [("line:0".to_owned(), b"One\ntwo".to_vec())];
         assert_eq!(web_vtt(&sample), expected);
         assert!(web_vtt(&sample[..20]).is_empty());

@@ -5,15 +5,10 @@
 use std::ops::Range;
 
 use reelway_media::{Index, IndexError, IndexOptions, Indexer, Step};
+pub use reelway_mux::boxes::{be, boxed, full};
 
 /// Where each sample of each track lies.
 pub type Places = Vec<Vec<Range<u64>>>;
-
-/// A box of these parts.
-pub fn boxed(kind: &[u8; 4], parts: &[&[u8]]) -> Vec<u8> {
-    let body = parts.concat();
-    [&(body.len() as u32 + 8).to_be_bytes()[..], kind, &body].concat()
-}
 
 /// A box with a 64-bit size.
 pub fn wide(kind: &[u8; 4], parts: &[&[u8]]) -> Vec<u8> {
@@ -27,25 +22,9 @@ pub fn wide(kind: &[u8; 4], parts: &[&[u8]]) -> Vec<u8> {
     .concat()
 }
 
-/// A full box of 32-bit numbers.
-pub fn full(kind: &[u8; 4], version: u8, flags: u32, words: &[u32]) -> Vec<u8> {
-    boxed(
-        kind,
-        &[
-            &(u32::from(version) << 24 | flags).to_be_bytes(),
-            &be(words),
-        ],
-    )
-}
-
 /// A table: version, count, and the entries' numbers.
 pub fn table(kind: &[u8; 4], version: u8, count: usize, words: &[u32]) -> Vec<u8> {
     full(kind, version, 0, &[&[count as u32], words].concat())
-}
-
-/// Numbers as big-endian bytes.
-pub fn be(words: &[u32]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
 /// A sample to be written.

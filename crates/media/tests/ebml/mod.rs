@@ -2,26 +2,11 @@
 #![allow(dead_code, reason = "each test uses its own part")]
 
 use reelway_media::{Index, IndexError, IndexOptions, Indexer, Step};
-
-/// An element with a size of four bytes.
-pub fn element(id: u32, body: &[u8]) -> Vec<u8> {
-    let size = 0x1000_0000 | body.len() as u32;
-    [number(id), size.to_be_bytes().to_vec(), body.to_vec()].concat()
-}
+pub use reelway_mux::ebml::{element, id, unsigned};
 
 /// An element whose end only what follows shows.
-pub fn endless(id: u32, body: &[u8]) -> Vec<u8> {
-    [number(id), vec![0xff], body.to_vec()].concat()
-}
-
-pub fn number(id: u32) -> Vec<u8> {
-    let bytes = id.to_be_bytes();
-    let first = bytes.iter().position(|byte| *byte > 0).unwrap_or(3);
-    bytes[first..].to_vec()
-}
-
-pub fn small(id: u32, value: u32) -> Vec<u8> {
-    element(id, &value.to_be_bytes())
+pub fn endless(number: u32, body: &[u8]) -> Vec<u8> {
+    [id(number), vec![0xff], body.to_vec()].concat()
 }
 
 pub const EBML: u32 = 0x1a45_dfa3;
@@ -42,10 +27,10 @@ pub fn picture(number: u32, more: &[u8]) -> Vec<u8> {
     let avcc = [
         1, 100, 0, 31, 0xff, 0xe1, 0, 3, 0x67, 1, 2, 1, 0, 2, 0x68, 3,
     ];
-    let video = [small(0xb0, 320), small(0xba, 180)].concat();
+    let video = [unsigned(0xb0, 320), unsigned(0xba, 180)].concat();
     let body = [
-        small(0xd7, number),
-        small(0x83, 1),
+        unsigned(0xd7, number),
+        unsigned(0x83, 1),
         element(0x86, b"V_MPEG4/ISO/AVC"),
         element(0x63a2, &avcc),
         element(0xe0, &video),
@@ -56,10 +41,10 @@ pub fn picture(number: u32, more: &[u8]) -> Vec<u8> {
 
 /// A track of sound (AAC, 48 kHz) with this number.
 pub fn sound(number: u32, more: &[u8]) -> Vec<u8> {
-    let audio = [element(0xb5, &48_000f64.to_be_bytes()), small(0x9f, 2)].concat();
+    let audio = [element(0xb5, &48_000f64.to_be_bytes()), unsigned(0x9f, 2)].concat();
     let body = [
-        small(0xd7, number),
-        small(0x83, 2),
+        unsigned(0xd7, number),
+        unsigned(0x83, 2),
         element(0x86, b"A_AAC"),
         element(0x63a2, &[0x11, 0x90]),
         element(0xe1, &audio),
@@ -75,7 +60,7 @@ pub fn block(track: u8, time: i16, flags: u8, rest: &[u8]) -> Vec<u8> {
 }
 
 pub fn cluster(time: u32, blocks: &[Vec<u8>]) -> Vec<u8> {
-    [small(TIMESTAMP, time), blocks.concat()].concat()
+    [unsigned(TIMESTAMP, time), blocks.concat()].concat()
 }
 
 pub fn key(track: u8, time: i16, rest: &[u8]) -> Vec<u8> {

@@ -20,6 +20,7 @@ use reelway_media::{
     Index, IndexOptions, Indexer, ReadIndexError, SCRATCH_CHUNK, Scratch, ScratchSpace, Stored,
     index_growing,
 };
+use reelway_mux::ebml::element;
 
 /// A film.
 pub struct Film {
@@ -82,37 +83,25 @@ fn bare_pictures(count: u64) -> Film {
     }
 }
 
-/// An element with a size of four bytes.
-fn element(id: &[u8], body: &[u8]) -> Vec<u8> {
-    let size = 0x1000_0000 | body.len() as u32;
-    [id, &size.to_be_bytes(), body].concat()
-}
-
 /// With pictures that are not decoded in the order in which they are shown, and AAC.
 fn matroska(count: u64) -> Film {
-    let audio = [
-        element(&[0xb5], &48_000f64.to_be_bytes()),
-        element(&[0x9f], &[2]),
-    ];
+    let audio = [element(0xb5, &48_000f64.to_be_bytes()), element(0x9f, &[2])];
     let sound = [
-        element(&[0x86], b"A_AAC"),
-        element(&[0x63, 0xa2], &[0x11, 0x90]),
-        element(&[0xe1], &audio.concat()),
+        element(0x86, b"A_AAC"),
+        element(0x63a2, &[0x11, 0x90]),
+        element(0xe1, &audio.concat()),
     ];
     of_matroska("Matroska", count, &sound.concat())
 }
 
 /// The lengths of frames of sound are in their blocks only.
 fn matroska_of_unknown_lengths(count: u64) -> Film {
-    let audio = [
-        element(&[0xb5], &48_000f64.to_be_bytes()),
-        element(&[0x9f], &[2]),
-    ];
+    let audio = [element(0xb5, &48_000f64.to_be_bytes()), element(0x9f, &[2])];
     let head = b"OpusHead\x01\x02\x38\x01\x80\xbb\0\0\0\0\0";
     let sound = [
-        element(&[0x86], b"A_OPUS"),
-        element(&[0x63, 0xa2], head),
-        element(&[0xe1], &audio.concat()),
+        element(0x86, b"A_OPUS"),
+        element(0x63a2, head),
+        element(0xe1, &audio.concat()),
     ];
     of_matroska("Matroska with Opus", count, &sound.concat())
 }
@@ -122,40 +111,33 @@ fn of_matroska(name: &'static str, count: u64, sound: &[u8]) -> Film {
         1, 100, 0, 31, 0xff, 0xe1, 0, 3, 0x67, 1, 2, 1, 0, 2, 0x68, 3,
     ];
     let video = [
-        element(&[0xb0], &320u32.to_be_bytes()),
-        element(&[0xba], &180u32.to_be_bytes()),
+        element(0xb0, &320u32.to_be_bytes()),
+        element(0xba, &180u32.to_be_bytes()),
     ];
     let picture = [
-        element(&[0xd7], &[1]),
-        element(&[0x83], &[1]),
-        element(&[0x86], b"V_MPEG4/ISO/AVC"),
-        element(&[0x63, 0xa2], &avcc),
-        element(&[0xe0], &video.concat()),
+        element(0xd7, &[1]),
+        element(0x83, &[1]),
+        element(0x86, b"V_MPEG4/ISO/AVC"),
+        element(0x63a2, &avcc),
+        element(0xe0, &video.concat()),
     ];
-    let sound = [
-        element(&[0xd7], &[2]),
-        element(&[0x83], &[2]),
-        sound.to_vec(),
-    ];
+    let sound = [element(0xd7, &[2]), element(0x83, &[2]), sound.to_vec()];
     let tracks = [
-        element(&[0xae], &picture.concat()),
-        element(&[0xae], &sound.concat()),
+        element(0xae, &picture.concat()),
+        element(0xae, &sound.concat()),
     ];
     let head = [
-        element(
-            &[0x1a, 0x45, 0xdf, 0xa3],
-            &element(&[0x42, 0x82], b"matroska"),
-        ),
+        element(0x1a45dfa3, &element(0x4282, b"matroska")),
         // It ends where the file does.
         vec![0x18, 0x53, 0x80, 0x67, 0xff],
-        element(&[0x15, 0x49, 0xa9, 0x66], &[]),
-        element(&[0x16, 0x54, 0xae, 0x6b], &tracks.concat()),
+        element(0x1549a966, &[]),
+        element(0x1654ae6b, &tracks.concat()),
     ];
     let block = |track: u8, millis: usize, key: bool| {
         let [high, low] = (millis as i16).to_be_bytes();
         let flags = if key { 0x80 } else { 0 };
         let body = [&[0x80 | track, high, low, flags][..], &[7; 9]].concat();
-        (millis, element(&[0xa3], &body))
+        (millis, element(0xa3, &body))
     };
     // I P B B P B B …
     let shown = |nth: usize| match nth % 3 {
@@ -172,11 +154,11 @@ fn of_matroska(name: &'static str, count: u64, sound: &[u8]) -> Film {
     let mut blocks: Vec<(usize, Vec<u8>)> = pictures.chain(sounds).collect();
     blocks.sort_by_key(|(at, _)| *at);
     let blocks: Vec<u8> = blocks.into_iter().flat_map(|(_, block)| block).collect();
-    let body = [element(&[0xe7], &[0; 8]), blocks].concat();
+    let body = [element(0xe7, &[0; 8]), blocks].concat();
     Film {
         name,
         head: head.concat(),
-        piece: element(&[0x1f, 0x43, 0xb6, 0x75], &body),
+        piece: element(0x1f43b675, &body),
         count,
         times: vec![(8 + 5, SECONDS * 1000)],
     }

@@ -1,6 +1,8 @@
 //! Transport streams that are made here, packet by packet.
 #![allow(dead_code, reason = "each suite uses its part")]
 
+use reelway_mux::mpeg::{Packets, stamp};
+
 /// Parameter sets of 320 × 180 pixels, Constrained Baseline.
 pub const SPS: &[u8] = &[
     0x67, 0x42, 0xc0, 0x0d, 0xda, 0x05, 0x06, 0x7e, 0x78, 0x40, 0x00, 0x00, 0x03, 0x00, 0x40, 0x00,
@@ -63,96 +65,35 @@ pub fn frame(number: usize, length: usize) -> Unit {
     Unit { stream, view }
 }
 
-fn stamp(mark: u8, ticks: u64) -> [u8; 5] {
-    [
-        mark << 4 | (ticks >> 29) as u8 & 0xe | 1,
-        (ticks >> 22) as u8,
-        (ticks >> 14) as u8 | 1,
-        (ticks >> 7) as u8,
-        (ticks << 1) as u8 | 1,
-    ]
-}
-
-/// Packets are put together.
+/// A film while it is made.
 pub struct Mux {
-    pub bytes: Vec<u8>,
-    pub counters: [u8; 2],
+    pub packets: Packets,
+    counters: [u8; 2],
     /// Pictures that have begun.
-    pub begun: u64,
-    /// Bytes before and after each packet.
-    pub around: (usize, usize),
+    begun: u64,
 }
 
 impl Mux {
-    pub fn packet(&mut self, pid: u16, starts: bool, counter: u8, payload: &[u8]) {
-        self.bytes.extend(vec![0; self.around.0]);
-        let room = 184 - payload.len();
-        let adaptation = if room > 0 { 0x20 } else { 0 };
-        self.bytes.extend([
-            0x47,
-            u8::from(starts) << 6 | (pid >> 8) as u8,
-            pid as u8,
-            adaptation | 0x10 | counter & 0xf,
-        ]);
-        if room > 0 {
-            self.bytes.push(room as u8 - 1);
-            self.bytes.extend(
-                [
-                    vec![0; usize::from(room > 1)],
-                    vec![0xff; room.saturating_sub(2)],
-                ]
-                .concat(),
-            );
+    /// An empty one, with so many bytes before and after each packet.
+    pub fn new(around: (usize, usize)) -> Mux {
+        Mux {
+            packets: Packets::new(around),
+            counters: [0; 2],
+            begun: 0,
         }
-        self.bytes.extend(payload);
-        self.bytes.extend(vec![0; self.around.1]);
-    }
-
-    /// A packet that states the time and carries nothing.
-    pub fn clock(&mut self, ticks: u64) {
-        self.bytes.extend(vec![0; self.around.0]);
-        let counter = self.counters[0] & 0xf;
-        self.bytes.extend([
-            0x47,
-            (PICTURE >> 8) as u8,
-            PICTURE as u8,
-            0x20 | counter,
-            183,
-            0x10,
-        ]);
-        self.bytes.extend(((ticks >> 1) as u32).to_be_bytes());
-        self.bytes.extend([(ticks << 7) as u8 | 0x7e, 0]);
-        self.bytes.extend([0xff; 176]);
-        self.bytes.extend(vec![0; self.around.1]);
-    }
-
-    pub fn section(&mut self, pid: u16, table: u8, body: &[u8]) {
-        self.section_of(pid, (table, 1), body);
-    }
-
-    /// The same of another programme, or stream, than the first.
-    pub fn section_of(&mut self, pid: u16, (table, number): (u8, u8), body: &[u8]) {
-        let mut section = vec![table, 0xb0, (body.len() + 9) as u8, 0, number, 0xc1, 0, 0];
-        section.extend(body);
-        let sum = section.iter().fold(u32::MAX, |sum, byte| {
-            (0..8).fold(sum ^ u32::from(*byte) << 24, |sum, _| {
-                sum << 1 ^ if sum >> 31 == 1 { 0x04c1_1db7 } else { 0 }
-            })
-        });
-        section.extend(sum.to_be_bytes());
-        self.packet(pid, true, 0, &[&[0], &section[..]].concat());
     }
 
     pub fn tables(&mut self) {
-        self.section(0, 0, &[0, 1, 0xe0 | (MAP >> 8) as u8, MAP as u8]);
+        self.packets
+            .section(0, 0, 1, &[0, 1, 0xe0 | (MAP >> 8) as u8, MAP as u8]);
         let map = [
             0xe1, 0, 0xf0, 0, 0x1b, 0xe1, 0, 0xf0, 0, 0x0f, 0xe1, 1, 0xf0, 0,
         ];
-        self.section(MAP, 2, &map);
+        self.packets.section(MAP, 2, 1, &map);
     }
 
     /// The packets of a PES packet.
-    pub fn pes(&mut self, pid: u16, ticks: u64, payload: &[u8]) -> Vec<(u16, bool, Vec<u8>)> {
+    pub fn pes(&self, pid: u16, ticks: u64, payload: &[u8]) -> Vec<(u16, bool, Vec<u8>)> {
         let mut bytes = vec![
             0,
             0,
@@ -193,16 +134,20 @@ impl Mux {
                 self.tables();
             }
             if starts && pid == PICTURE {
-                self.clock(FIRST_CLOCK.wrapping_add(self.begun * 3600) & ((1 << 33) - 1));
+                self.packets.clock(
+                    PICTURE,
+                    self.counters[0],
+                    FIRST_CLOCK.wrapping_add(self.begun * 3600) & ((1 << 33) - 1),
+                );
                 self.begun += 1;
             }
             let counter = &mut self.counters[usize::from(pid - PICTURE)];
             *counter = counter.wrapping_add(1);
             let counter = *counter;
-            self.packet(pid, starts, counter, &payload);
+            self.packets.packet(pid, starts, counter, &payload);
             if *turn == 5 {
                 // Sent twice, as is allowed.
-                self.packet(pid, starts, counter, &payload);
+                self.packets.packet(pid, starts, counter, &payload);
             }
         }
     }
@@ -216,12 +161,7 @@ pub fn film(
     turns: &[u8],
     around: (usize, usize),
 ) -> (Vec<u8>, [Vec<Unit>; 2]) {
-    let mut mux = Mux {
-        bytes: Vec::new(),
-        counters: [0; 2],
-        begun: 0,
-        around,
-    };
+    let mut mux = Mux::new(around);
     mux.tables();
     let pictures: Vec<Unit> = pictures
         .iter()
@@ -243,5 +183,5 @@ pub fn film(
     }
     let [picture, sound] = packets;
     mux.interleave(picture, sound, turns);
-    (mux.bytes, [pictures, sounds])
+    (mux.packets.bytes, [pictures, sounds])
 }

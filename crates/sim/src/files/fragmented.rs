@@ -1,23 +1,11 @@
 //! MP4 in movie fragments (ISO/IEC 14496-12 8.8): one for each GOP and the sound until the next.
 
+use reelway_mux::boxes::{be, boxed, full};
+
 use super::coded::{self, TICKS, Unit};
 
 /// Ticks a second of the sound.
 const RATE: u64 = 48_000;
-
-fn boxed(kind: &[u8; 4], parts: &[&[u8]]) -> Vec<u8> {
-    let body = parts.concat();
-    let size = (body.len() as u32 + 8).to_be_bytes();
-    [&size[..], kind, &body].concat()
-}
-
-fn be(words: &[u32]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_be_bytes()).collect()
-}
-
-fn full(kind: &[u8; 4], version: u32, flags: u32, words: &[u32]) -> Vec<u8> {
-    boxed(kind, &[&be(&[version << 24 | flags]), &be(words)])
-}
 
 /// The sample entries of both tracks.
 fn entries() -> [Vec<u8>; 2] {

@@ -1,28 +1,19 @@
 //! Matroska (RFC 9559): clusters of a second each.
 
+use reelway_mux::ebml::{element, unsigned};
+
 use super::coded::{self, TICKS, Unit};
 
 /// Ticks of a millisecond, in which times are counted.
 const MILLI: u64 = TICKS / 1000;
 
-fn element(id: u32, body: &[u8]) -> Vec<u8> {
-    let bytes = id.to_be_bytes();
-    let first = bytes.iter().position(|byte| *byte > 0).unwrap_or(3);
-    let size = 0x1000_0000 | body.len() as u32;
-    [&bytes[first..], &size.to_be_bytes(), body].concat()
-}
-
-fn number(id: u32, value: u32) -> Vec<u8> {
-    element(id, &value.to_be_bytes())
-}
-
 fn picture() -> Vec<u8> {
-    let video = [number(0xb0, 320), number(0xba, 192)].concat();
+    let video = [unsigned(0xb0, 320), unsigned(0xba, 192)].concat();
     let body = [
-        number(0xd7, 1),
-        number(0x73c5, 1),
-        number(0x83, 1),
-        number(0x23_e383, 40_000_000),
+        unsigned(0xd7, 1),
+        unsigned(0x73c5, 1),
+        unsigned(0x83, 1),
+        unsigned(0x23_e383, 40_000_000),
         element(0x86, b"V_MPEG4/ISO/AVC"),
         element(0x63a2, &coded::avcc()),
         element(0xe0, &video),
@@ -31,7 +22,7 @@ fn picture() -> Vec<u8> {
 }
 
 fn sound() -> Vec<u8> {
-    let audio = [element(0xb5, &48_000f64.to_be_bytes()), number(0x9f, 2)].concat();
+    let audio = [element(0xb5, &48_000f64.to_be_bytes()), unsigned(0x9f, 2)].concat();
     let private = [
         &b"OpusHead"[..],
         &[1, 2, 0, 0],
@@ -39,9 +30,9 @@ fn sound() -> Vec<u8> {
         &[0; 3],
     ];
     let body = [
-        number(0xd7, 2),
-        number(0x73c5, 2),
-        number(0x83, 2),
+        unsigned(0xd7, 2),
+        unsigned(0x73c5, 2),
+        unsigned(0x83, 2),
         element(0x86, b"A_OPUS"),
         element(0x63a2, &private.concat()),
         element(0xe1, &audio),
@@ -51,7 +42,7 @@ fn sound() -> Vec<u8> {
 
 /// A file of H.264 and Opus.
 pub(super) fn file(tracks: &[Vec<Unit>]) -> Vec<u8> {
-    let info = element(0x1549_a966, &number(0x2a_d7b1, 1_000_000));
+    let info = element(0x1549_a966, &unsigned(0x2a_d7b1, 1_000_000));
     let entries = element(0x1654_ae6b, &[picture(), sound()].concat());
     let mut segment = [info, entries].concat();
     let mut units: Vec<(u8, &Unit)> = (1..)
@@ -62,7 +53,7 @@ pub(super) fn file(tracks: &[Vec<Unit>]) -> Vec<u8> {
     for of_second in units.chunk_by(|(_, one), (_, two)| one.decoded / TICKS == two.decoded / TICKS)
     {
         let begins = of_second[0].1.decoded / TICKS * 1000;
-        let mut cluster = number(0xe7, begins as u32);
+        let mut cluster = unsigned(0xe7, begins as u32);
         for (track, unit) in of_second {
             let [high, low] = ((unit.shown / MILLI - begins) as i16).to_be_bytes();
             let flags = if unit.sync { 0x80 } else { 0 };

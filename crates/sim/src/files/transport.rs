@@ -1,14 +1,13 @@
 //! Transport streams (ISO/IEC 13818-1 2.4), written packet by packet.
 
 use reelway_determinism::Random;
+use reelway_mux::mpeg::{Packets, ROOM, stamp};
 
 use super::coded::{Sound, Unit};
 
 const PICTURE: u16 = 0x100;
 const SOUND: u16 = 0x101;
 const MAP: u16 = 0x1000;
-/// Bytes that a packet carries.
-const ROOM: usize = 184;
 /// Packets from one pair of tables to the next.
 const TABLES: usize = 200;
 /// Frames of sound of a PES packet.
@@ -30,60 +29,22 @@ pub(super) fn head(stream: u8, length: usize, unit: &Unit) -> Vec<u8> {
     head.extend((length as u16).to_be_bytes());
     head.extend([0x80, flags, size as u8]);
     for (mark, ticks) in stamps {
-        head.push(mark << 4 | (ticks >> 29) as u8 & 0xe | 1);
-        head.extend([(ticks >> 22) as u8, (ticks >> 14) as u8 | 1]);
-        head.extend([(ticks >> 7) as u8, (ticks << 1) as u8 | 1]);
+        head.extend(stamp(mark, ticks));
     }
     head
 }
 
 struct Mux {
-    bytes: Vec<u8>,
-    /// Bytes ahead of each packet.
-    before: usize,
+    packets: Packets,
     counters: [u8; 2],
-    packets: usize,
+    /// How many packets carry something.
+    carried: usize,
 }
 
 impl Mux {
     fn packet(&mut self, pid: u16, starts: bool, counter: u8, payload: &[u8]) {
-        self.bytes.resize(self.bytes.len() + self.before, 0);
-        let [high, low] = pid.to_be_bytes();
-        let room = ROOM - payload.len();
-        let fields = if room > 0 { 0x30 } else { 0x10 };
-        self.bytes.extend([0x47, u8::from(starts) << 6 | high, low]);
-        self.bytes.push(fields | counter & 0xf);
-        if room > 0 {
-            self.bytes.push(room as u8 - 1);
-            self.bytes.extend((0..room.min(2) - 1).map(|_| 0));
-            self.bytes.extend((2..room).map(|_| 0xff));
-        }
-        self.bytes.extend(payload);
-        self.packets += 1;
-    }
-
-    /// A packet that states the time.
-    fn clock(&mut self, ticks: u64) {
-        self.bytes.resize(self.bytes.len() + self.before, 0);
-        let [high, low] = PICTURE.to_be_bytes();
-        let counter = self.counters[0] & 0xf;
-        self.bytes.extend([0x47, high, low, 0x20 | counter, 183]);
-        self.bytes.push(0x10);
-        self.bytes.extend(((ticks >> 1) as u32).to_be_bytes());
-        self.bytes.extend([(ticks << 7) as u8 | 0x7e, 0]);
-        self.bytes.extend([0xff; 176]);
-    }
-
-    fn section(&mut self, pid: u16, table: u8, body: &[u8]) {
-        let mut section = vec![table, 0xb0, body.len() as u8 + 9, 0, 1, 0xc1, 0, 0];
-        section.extend(body);
-        let sum = section.iter().fold(u32::MAX, |sum, byte| {
-            (0..8).fold(sum ^ u32::from(*byte) << 24, |sum, _| {
-                sum << 1 ^ if sum >> 31 == 1 { 0x04c1_1db7 } else { 0 }
-            })
-        });
-        section.extend(sum.to_be_bytes());
-        self.packet(pid, true, 0, &[&[0], &section[..]].concat());
+        self.packets.packet(pid, starts, counter, payload);
+        self.carried += 1;
     }
 
     fn tables(&mut self, sound: Sound) {
@@ -91,10 +52,11 @@ impl Mux {
             Sound::Mp2 => 3,
             _ => 0x0f,
         };
-        self.section(0, 0, &[0, 1, 0xf0, 0]);
+        self.packets.section(0, 0, 1, &[0, 1, 0xf0, 0]);
         let picture = [0xe1, 0, 0xf0, 0, 0x1b, 0xe1, 0, 0xf0, 0];
         let map = [&picture[..], &[coding, 0xe1, 1, 0xf0, 0]].concat();
-        self.section(MAP, 2, &map);
+        self.packets.section(MAP, 2, 1, &map);
+        self.carried += 2;
     }
 }
 
@@ -124,10 +86,9 @@ pub(super) fn file(
     before: usize,
 ) -> Vec<u8> {
     let mut mux = Mux {
-        bytes: Vec::new(),
-        before,
+        packets: Packets::new((before, 0)),
         counters: [0; 2],
-        packets: 0,
+        carried: 0,
     };
     let pictures = tracks[0].iter().flat_map(|unit| {
         let pes = [head(0xe0, 0, unit), unit.stream.clone()].concat();
@@ -140,7 +101,7 @@ pub(super) fn file(
     });
     let (mut pictures, mut sounds) = (pictures.peekable(), sounds.peekable());
     loop {
-        if mux.packets.is_multiple_of(TABLES) {
+        if mux.carried.is_multiple_of(TABLES) {
             mux.tables(sound);
         }
         let is_sound = match (pictures.peek(), sounds.peek()) {
@@ -153,7 +114,7 @@ pub(super) fn file(
             }
             (picture, sound) => {
                 if picture.is_none() && sound.is_none() {
-                    return mux.bytes;
+                    return mux.packets.bytes;
                 }
                 picture.is_none()
             }
@@ -163,10 +124,10 @@ pub(super) fn file(
             false => pictures.next(),
         };
         let Some(next) = next else {
-            return mux.bytes;
+            return mux.packets.bytes;
         };
         if next.starts && !is_sound {
-            mux.clock(next.at);
+            mux.packets.clock(PICTURE, mux.counters[0], next.at);
         }
         let counter = &mut mux.counters[usize::from(is_sound)];
         *counter = counter.wrapping_add(1);
