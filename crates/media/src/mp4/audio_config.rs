@@ -170,12 +170,12 @@ fn channels_of(configuration: u32) -> Option<u8> {
 }
 
 /// Channels of a program_config_element (14496-3 4.4.1.1), which stands where the channel
-/// configuration is 0.
-fn program_channels(bits: &mut Bits) -> Option<u8> {
+/// configuration is 0. Its comment, which begins with a byte of its own, is not read.
+pub fn program_channels(bits: &mut Bits) -> Option<u8> {
     bits.take(4 + 2 + 4)?; // element_instance_tag, object_type, sampling_frequency_index
     let paired = bits.take(4)? + bits.take(4)? + bits.take(4)?; // front, side, back
     let low = bits.take(2)?;
-    bits.take(3 + 4)?; // associated data, coupling channels
+    let (beside, coupled) = (bits.take(3)?, bits.take(4)?);
     for mixdown_bits in [4, 4, 3] {
         if bits.flag()? {
             bits.take(mixdown_bits)?;
@@ -185,6 +185,12 @@ fn program_channels(bits: &mut Bits) -> Option<u8> {
     for _ in 0..paired {
         channels += 1 + bits.take(1)?;
         bits.take(4)?;
+    }
+    for _ in 0..low + beside {
+        bits.take(4)?;
+    }
+    for _ in 0..coupled {
+        bits.take(5)?;
     }
     Some(channels as u8)
 }

@@ -33,7 +33,7 @@ mod timed_text;
 mod timeline;
 mod units;
 
-pub(crate) use audio_config::RATES as AAC_RATES;
+pub(crate) use audio_config::{RATES as AAC_RATES, program_channels};
 pub(crate) use bits::Bits;
 #[cfg(test)]
 pub(crate) use entry::opus_entry;

@@ -2,7 +2,7 @@
 //!
 //! What is played of a frame may begin at any bit of it, so it is copied.
 
-use crate::mp4::{AAC_RATES, Bits};
+use crate::mp4::{AAC_RATES, Bits, program_channels};
 
 /// Bytes ahead of an AudioMuxElement: a sync word of 11 bits, and its length in 13.
 const HEAD: usize = 3;
@@ -137,7 +137,7 @@ fn skip(bits: &mut Bits, mut count: u32) -> Option<()> {
 }
 
 /// The next `size` bits, with zeros behind them.
-fn copied(mut bits: Bits, size: u32) -> Option<Vec<u8>> {
+pub fn copied(mut bits: Bits, size: u32) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut left = size as usize;
     while left > 0 {
@@ -148,8 +148,9 @@ fn copied(mut bits: Bits, size: u32) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Goes over an AudioSpecificConfig of AAC whose channels have a number: rate, samples of a frame, channels.
+/// Goes over an AudioSpecificConfig of AAC: rate, samples of a frame, channels.
 fn specific_config(bits: &mut Bits) -> Option<(u32, u32, u8)> {
+    let begins = bits.left();
     let mut object_type = bits.take(5)?;
     let rate = rate(bits)?;
     let configuration = bits.take(4)?;
@@ -167,6 +168,14 @@ fn specific_config(bits: &mut Bits) -> Option<(u32, u32, u8)> {
     }
     let is_extended = bits.flag()?;
     let channels = match configuration {
+        0 => {
+            let channels = program_channels(bits)?;
+            let over = (begins - bits.left()) % 8;
+            skip(bits, (8 - over as u32) % 8)?;
+            let comment = bits.take(8)?;
+            skip(bits, comment * 8)?;
+            channels
+        }
         1..=6 => configuration as u8,
         7 => 8,
         _ => return None,

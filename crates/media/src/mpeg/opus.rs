@@ -62,10 +62,25 @@ pub fn kind(frame: &[u8], channels: u8) -> Option<(u32, Vec<u8>)> {
     let control = control(frame)?;
     let length = samples(frame.get(control.len..)?)?;
     let [high, low] = control.skipped.to_be_bytes();
-    // Version, channels, samples that are skipped, the rate that was encoded, gain, and the plain mapping of channels.
-    let dops = [0, channels, high, low, 0, 0, 0xbb, 0x80, 0, 0, 0];
-    let config = boxed(b"dOps", &[&dops]);
+    // Version, channels, samples that are skipped, the rate that was encoded, gain.
+    let dops = [0, channels, high, low, 0, 0, 0xbb, 0x80, 0, 0];
+    let config = boxed(b"dOps", &[&dops, mapping(channels)?]);
     Some((length, sound(b"Opus", RATE, channels.into(), &config)))
+}
+
+/// Which mapping family these channels have, and if it is not the plain one: streams, how many of them are of two channels, and
+/// from which of what is decoded each channel comes (RFC 7845 sections 5.1.1.1 and 5.1.1.2).
+fn mapping(channels: u8) -> Option<&'static [u8]> {
+    Some(match channels {
+        1 | 2 => &[0],
+        3 => &[1, 2, 1, 0, 2, 1],
+        4 => &[1, 2, 2, 0, 1, 2, 3],
+        5 => &[1, 3, 2, 0, 4, 1, 2, 3],
+        6 => &[1, 4, 2, 0, 4, 1, 2, 3, 5],
+        7 => &[1, 4, 3, 0, 4, 1, 2, 3, 5, 6],
+        8 => &[1, 5, 3, 0, 6, 1, 2, 3, 4, 5, 7],
+        _ => return None,
+    })
 }
 
 /// Samples at 48 kHz of a frame of Opus, by the first byte of its packet (RFC 6716 table 2).

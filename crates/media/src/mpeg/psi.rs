@@ -367,15 +367,15 @@ fn coding(kind: u8, descriptors: &[(u8, &[u8])]) -> Coding {
     }
 }
 
-/// Opus, whose descriptor of DVB has an extension that tells its channels (ETSI_TS_opus 0.1.3).
+/// Opus, whose descriptor of DVB has an extension that tells its channels (ETSI_TS_opus 0.1.3): up to eight in the usual order.
 fn opus(descriptors: &[(u8, &[u8])]) -> Coding {
     let stated = descriptors.iter().find_map(|(tag, body)| match body {
         [0x80, channels, ..] if *tag == 0x7f => Some(*channels),
         _ => None,
     });
     match stated {
-        Some(channels @ 1..=2) => Coding::Opus(channels),
-        _ => Coding::Other("Opus sound of more than two channels"),
+        Some(channels @ 1..=8) => Coding::Opus(channels),
+        _ => Coding::Other("Opus sound whose channels are arranged in a way of their own"),
     }
 }
 

@@ -1,11 +1,10 @@
-//! Frames of sound in a stream: AAC with ADTS headers (ISO/IEC 14496-3 1.A.2.2) or in LATM ([`super::latm`]), Opus ([`super::opus`]), AC-3 and E-AC-3 (ETSI TS 102 366 4.3, E.1.2),
-//! MPEG-1 and MPEG-2 (ISO/IEC 11172-3 2.4.2.3, 13818-3 2.4.2.3).
+//! Frames of sound in a stream: AAC with ADTS headers ([`super::adts`]) or in LATM ([`super::latm`]), Opus ([`super::opus`]), AC-3 and
+//! E-AC-3 (ETSI TS 102 366 4.3, E.1.2), MPEG-1 and MPEG-2 (ISO/IEC 11172-3 2.4.2.3, 13818-3 2.4.2.3).
 
 use std::borrow::Cow;
 
 use super::lpcm::{HDMV_HEAD, Hdmv, Lpcm, hdmv_sound};
-use super::{latm, opus};
-use crate::mp4::AAC_RATES;
+use super::{adts, latm, opus};
 use crate::sample_entry::{dac3, dec3, decoder, esds, sound};
 
 /// Bytes of a frame that its length is in.
@@ -309,21 +308,12 @@ impl Framing {
             }),
             // It has none.
             Framing::Dvd(_) => None,
-            Framing::Adts => {
-                if head[0] != 0xff || head[1] & 0xf6 != 0xf0 {
-                    return None;
-                }
-                let before = if head[1] & 1 == 1 { 7 } else { 9 };
-                let len = usize::from(head[3] & 3) << 11
-                    | usize::from(head[4]) << 3
-                    | usize::from(head[5] >> 5);
-                (len > before).then_some(Head {
-                    len,
-                    before,
-                    joins: false,
-                    blocks: 6,
-                })
-            }
+            Framing::Adts => adts::len(head).map(|(before, len)| Head {
+                len,
+                before,
+                joins: false,
+                blocks: 6,
+            }),
             Framing::Mpeg => mpeg(head).map(|(len, ..)| Head {
                 len,
                 before: 0,
@@ -355,9 +345,18 @@ impl Framing {
     /// What sets up the decoder of a frame (AudioSpecificConfig), if the frame says it and decoders do not follow when it changes.
     pub fn setup(self, frame: &[u8]) -> Option<Vec<u8>> {
         match self {
-            Framing::Adts => Some(adts_config(&beginning(frame)).to_vec()),
+            Framing::Adts => adts::setup(frame).map(|config| config.to_vec()),
             Framing::Latm => latm::config(frame).map(|config| config.specific),
             _ => None,
+        }
+    }
+
+    /// What [`Framing::setup`] of frames of AAC with this AudioSpecificConfig is.
+    pub fn said_of(self, config: &[u8]) -> &[u8] {
+        match (self, config) {
+            // The rest is in the frames, or is implied.
+            (Framing::Adts, [_, _, ..]) => &config[..2],
+            _ => config,
         }
     }
 
@@ -370,8 +369,11 @@ impl Framing {
             entry: sound(code, rate, channels.into(), config),
         };
         match self {
-            Framing::Latm => {
-                let config = latm::config(frame)?;
+            Framing::Adts | Framing::Latm => {
+                let config = match self {
+                    Framing::Adts => adts::config(frame)?,
+                    _ => latm::config(frame)?,
+                };
                 let (rate, length) = (config.rate, config.length);
                 let esds = esds(&config.specific);
                 Some(entry(b"mp4a", rate, length, config.channels, &esds))
@@ -384,16 +386,6 @@ impl Framing {
             }),
             Framing::Dvd(sound) => Kind::of_lpcm(sound),
             Framing::Hdmv => Kind::of_lpcm(Hdmv::parse(frame)?.sound),
-            Framing::Adts => {
-                let head = beginning(frame);
-                let index = head[2] >> 2 & 0xf;
-                let channels = (head[2] & 1) << 2 | head[3] >> 6;
-                let rate = *AAC_RATES.get(usize::from(index))?;
-                let config = adts_config(&head);
-                // A channel configuration of 0 is in the frames, several of one head are not told apart.
-                let is_plain = channels > 0 && head[6] & 3 == 0;
-                is_plain.then(|| entry(b"mp4a", rate, 1024, channels, &esds(&config)))
-            }
             Framing::Mpeg => {
                 let (_, rate, length, object_type) = mpeg(&beginning(frame))?;
                 let channels = if frame.get(3)? >> 6 == 3 { 1 } else { 2 };
@@ -424,14 +416,6 @@ fn beginning(frame: &[u8]) -> [u8; HEAD] {
     let len = frame.len().min(HEAD);
     head[..len].copy_from_slice(&frame[..len]);
     head
-}
-
-/// AudioSpecificConfig of a frame with this head: kind of AAC, rate and channels.
-fn adts_config(head: &[u8; HEAD]) -> [u8; 2] {
-    let object = u16::from(head[2] >> 6) + 1;
-    let index = u16::from(head[2] >> 2 & 0xf);
-    let channels = u16::from((head[2] & 1) << 2 | head[3] >> 6);
-    (object << 11 | index << 7 | channels << 3).to_be_bytes()
 }
 
 /// A frame of AC-3.

@@ -226,8 +226,9 @@ impl Filling {
                 How::Units(family) => out.units(*family, bytes, is_end),
                 How::Bytes => Some(out.bytes(bytes)),
                 How::Aac(config) => {
-                    let mut frames = Frames::new(Framing::of_aac(bytes));
-                    frames.only(Some(config.clone()));
+                    let framing = Framing::of_aac(bytes);
+                    let mut frames = Frames::new(framing);
+                    frames.only(Some(framing.said_of(config).to_vec()));
                     out.frames(&frames, gathered, self.wanted.end, is_end)
                 }
                 How::Frames(framing) => {
