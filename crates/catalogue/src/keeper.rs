@@ -21,7 +21,7 @@ use crate::library::{Change, Shared};
 use crate::reading;
 use crate::seen::{self, new_entry};
 use crate::sets::{self, Set};
-use crate::shelf::Found;
+use crate::shelf::FoundFilm;
 
 /// How long to wait after a change for more of them before looking.
 const SETTLE: Duration = Duration::from_millis(200);
@@ -50,7 +50,7 @@ pub(crate) struct Keeper {
 /// What one walk leaves to do.
 #[derive(Default)]
 pub(crate) struct Work {
-    to_index: Vec<(String, Found)>,
+    to_index: Vec<(String, FoundFilm)>,
 }
 
 impl Keeper {
@@ -204,7 +204,7 @@ impl Keeper {
     }
 
     /// The names of films that play and whose files have grown since they were indexed, and are the same otherwise.
-    fn grown(&self, names: &[String], found: &[Found]) -> HashSet<String> {
+    fn grown(&self, names: &[String], found: &[FoundFilm]) -> HashSet<String> {
         let before: Vec<Arc<Entry>> = {
             let library = lock(&self.shared.library);
             let all = names.iter().zip(found);
@@ -224,7 +224,7 @@ impl Keeper {
     }
 
     /// What is known of a film from a time before; of one that has grown since, as it was then.
-    fn known(&self, name: &str, found: &Found) -> Option<Entry> {
+    fn known(&self, name: &str, found: &FoundFilm) -> Option<Entry> {
         let of = |state| new_entry(name, found, state);
         if let Some(reason) = found.problem.clone() {
             return Some(of(State::NotReady { reason }));

@@ -57,7 +57,7 @@ pub use placement::{Alone, MOST_WATCHED, Place, Placement, Soon, Watched};
 pub use progress::Progress;
 pub use sets::Set;
 pub use several::Several;
-pub use shelf::{Found, Shelf};
+pub use shelf::{FoundFilm, Shelf};
 pub use subtitles::{
     MOST_SUBTITLE_BYTES, MOST_SUBTITLE_FILES, SubtitleFile, SubtitlePlace, SubtitleSource,
     SubtitleTrack, SubtitleTrackError,

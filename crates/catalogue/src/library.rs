@@ -15,7 +15,7 @@ use crate::entry::{CatalogueError, Entry, Film};
 use crate::growth::{self, First, Growth};
 use crate::index_file::{IndexFile, IndexFileError};
 use crate::scratch::scratch;
-use crate::shelf::{Found, Shelf};
+use crate::shelf::{FoundFilm, Shelf};
 use crate::unsaved::{Full, IndexMemory};
 
 /// What has changed in the library.
@@ -163,7 +163,7 @@ impl Shared {
         if let Some(film) = self.in_memory(entry) {
             return Ok(film);
         }
-        let found = Found {
+        let found = FoundFilm {
             path: entry.path.clone(),
             file: entry.file.clone(),
             identity: entry.identity,

@@ -19,7 +19,7 @@ use crate::keeper::Event;
 use crate::progress::Progress;
 use crate::recordings::Recordings;
 use crate::scan::scan;
-use crate::shelf::{Found, Shelf};
+use crate::shelf::{FoundFilm, Shelf};
 
 /// Directories, and what is known of the ways into them.
 pub(crate) struct Local {
@@ -90,7 +90,7 @@ impl Local {
 }
 
 impl Shelf for Local {
-    fn look(&self) -> Result<Vec<Found>, String> {
+    fn look(&self) -> Result<Vec<FoundFilm>, String> {
         let scan = scan(&self.films);
         let mut eyes = lock(&self.eyes);
         let mut problems = scan.problems;
@@ -107,7 +107,7 @@ impl Shelf for Local {
 
     fn index(
         &self,
-        found: &Found,
+        found: &FoundFilm,
         may_grow: bool,
         scratch: Scratch,
         progress: &Progress,
@@ -131,7 +131,11 @@ impl Shelf for Local {
         Ok((identity, index))
     }
 
-    fn index_beginning(&self, found: &Found, scratch: Scratch) -> Option<(FileIdentity, Index)> {
+    fn index_beginning(
+        &self,
+        found: &FoundFilm,
+        scratch: Scratch,
+    ) -> Option<(FileIdentity, Index)> {
         if found.identity.size / 2 <= self.beginning {
             return None;
         }

@@ -17,7 +17,7 @@ use crate::growth::{self, First, Growing};
 use crate::indexing::{IndexingError, YOUNG};
 use crate::library::{Change, Shared};
 use crate::seen::new_entry;
-use crate::shelf::Found;
+use crate::shelf::FoundFilm;
 
 /// A file changed more recently than this may be a recording that is still being made.
 const RECORDED: Duration = Duration::from_secs(60);
@@ -25,7 +25,7 @@ const RECORDED: Duration = Duration::from_secs(60);
 const MOST_DISKS: usize = 16;
 
 /// A film by its name.
-type Named = (String, Found);
+type Named = (String, FoundFilm);
 
 /// A film that was indexed: its path, when that had ended, and how long it took.
 type Took = (PathBuf, Monotonic, Duration);
@@ -85,7 +85,7 @@ impl Reading<'_> {
 
     /// Indexes the beginning of a film that takes long, and does not play yet; whether that was done. It is then a recording of which
     /// there is more than was indexed.
-    fn begin(&self, name: &str, found: &Found) -> bool {
+    fn begin(&self, name: &str, found: &FoundFilm) -> bool {
         if self.plays(name, &found.path).is_some() {
             return false;
         }
@@ -133,7 +133,7 @@ impl Reading<'_> {
     }
 
     /// Indexes a film; when that has ended, and how long it took, if it can be played.
-    fn index_whole(&self, name: &str, mut found: Found) -> Option<Took> {
+    fn index_whole(&self, name: &str, mut found: FoundFilm) -> Option<Took> {
         let began = reelway_clock::now();
         // As far as it was indexed before it has grown.
         let played = self.plays(name, &found.path);
@@ -204,7 +204,7 @@ impl Reading<'_> {
         listed.filter(|entry| matches!(entry.state, State::Ready(_)))
     }
 
-    fn set_state(&self, name: &str, found: &Found, state: State, first: Option<First>) {
+    fn set_state(&self, name: &str, found: &FoundFilm, state: State, first: Option<First>) {
         let mut library = lock(&self.shared.library);
         let Some(entry) = library.entries.get_mut(name).filter(|entry| {
             let is_older = entry.identity.may_have_grown_into(&found.identity);
@@ -239,12 +239,12 @@ impl Reading<'_> {
 }
 
 /// Whether a film has only grown between being found and being read.
-fn grows(found: &Found, identity: &FileIdentity, index: &Index) -> bool {
+fn grows(found: &FoundFilm, identity: &FileIdentity, index: &Index) -> bool {
     let may_be = found.identity.may_have_grown_into(identity);
     may_be && growth::mark(&found.path, identity, index).is_some()
 }
 
-fn is_changed_within(found: &Found, time: Duration) -> bool {
+fn is_changed_within(found: &FoundFilm, time: Duration) -> bool {
     let now = i128::from(reelway_clock::real().nanos());
     now - i128::from(found.identity.mtime_ns) < time.as_nanos() as i128
 }
@@ -267,13 +267,13 @@ mod tests {
     }
 
     impl Shelf for Together {
-        fn look(&self) -> Result<Vec<Found>, String> {
+        fn look(&self) -> Result<Vec<FoundFilm>, String> {
             Ok(Vec::new())
         }
 
         fn index(
             &self,
-            found: &Found,
+            found: &FoundFilm,
             _may_grow: bool,
             _scratch: Scratch,
             progress: &Progress,
@@ -296,8 +296,8 @@ mod tests {
         }
     }
 
-    fn found(device: u64, inode: u64) -> Found {
-        Found {
+    fn found(device: u64, inode: u64) -> FoundFilm {
+        FoundFilm {
             path: PathBuf::from(format!("/{device}/{inode}")),
             file: format!("{device}-{inode}"),
             identity: FileIdentity {
@@ -323,7 +323,7 @@ mod tests {
         let shared = Arc::new(shared);
         assert!(shelf.library.set(shared.clone()).is_ok());
         // Two of each disk: with one thread, or one film after the other, the first would wait for ever.
-        let films: Vec<Found> = (0..6).map(|number| found(number % 3, number)).collect();
+        let films: Vec<FoundFilm> = (0..6).map(|number| found(number % 3, number)).collect();
         for found in &films {
             let entry = Arc::new(new_entry(&found.file, found, State::Indexing));
             lock(&shared.library)

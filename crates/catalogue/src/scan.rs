@@ -10,7 +10,7 @@ use reelway_sys::parts::{self, Vob};
 use tracing::warn;
 
 use crate::naming::{is_film, path_text};
-use crate::shelf::Found;
+use crate::shelf::FoundFilm;
 use crate::subtitles::{self, Beside, is_subtitles};
 
 /// Deepest nesting of folders that is followed.
@@ -21,7 +21,7 @@ const MAX_FILMS: usize = 1_000_000;
 /// What a walk found, and what it could not read.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
-    pub films: Vec<Found>,
+    pub films: Vec<FoundFilm>,
     /// Every folder passed, to be watched.
     pub folders: Vec<PathBuf>,
     /// Folders and files that could not be read, with the reason.
@@ -45,7 +45,7 @@ pub(crate) fn scan(roots: &[PathBuf]) -> Scan {
                 let file = path_text(Path::new(root.file_name().unwrap_or(root.as_os_str())));
                 let beside = root.parent().map(beside).unwrap_or_default();
                 let only = subtitles::of_folder([root.as_path()].into_iter(), beside);
-                scan.films.push(Found {
+                scan.films.push(FoundFilm {
                     path: root.clone(),
                     file,
                     identity: parts::identity(root).unwrap_or(FileIdentity::from(&metadata)),
@@ -122,7 +122,7 @@ fn walk(
                 break;
             }
             let file = path_text(path.strip_prefix(root).unwrap_or(&path));
-            films.push(Found {
+            films.push(FoundFilm {
                 path,
                 file,
                 identity: FileIdentity::from(&metadata),
@@ -137,7 +137,7 @@ fn walk(
     }
     for path in several {
         match parts::identity(&path) {
-            Ok(identity) => films.push(Found {
+            Ok(identity) => films.push(FoundFilm {
                 file: path_text(&named(path.strip_prefix(root).unwrap_or(&path))),
                 path,
                 identity,

@@ -7,10 +7,10 @@ use reelway_clock::Monotonic;
 use crate::entry::{Entry, State};
 use crate::growth::{First, Growing};
 use crate::sets::Set;
-use crate::shelf::Found;
+use crate::shelf::FoundFilm;
 
 /// The entry of a film in this state.
-pub(crate) fn new_entry(name: &str, found: &Found, state: State) -> Entry {
+pub(crate) fn new_entry(name: &str, found: &FoundFilm, state: State) -> Entry {
     Entry {
         name: name.to_owned(),
         path: found.path.clone(),
@@ -27,7 +27,12 @@ pub(crate) fn new_entry(name: &str, found: &Found, state: State) -> Entry {
 }
 
 /// The entry of a film that is the same file; whether lists show something else.
-pub(crate) fn same(old: Arc<Entry>, found: &Found, set: Set, now: Monotonic) -> (Arc<Entry>, bool) {
+pub(crate) fn same(
+    old: Arc<Entry>,
+    found: &FoundFilm,
+    set: Set,
+    now: Monotonic,
+) -> (Arc<Entry>, bool) {
     let shows_else = old.subtitles != found.subtitles || old.set != set;
     // Whether a recording on another server grows, that one says.
     let (first, growing) = match (&old.state, found.said) {
@@ -58,7 +63,7 @@ pub(crate) fn same(old: Arc<Entry>, found: &Found, set: Set, now: Monotonic) -> 
 }
 
 /// The entry of a film that has grown, and plays as far as it was indexed.
-pub(crate) fn grown(old: &Entry, found: &Found, set: Set, now: Monotonic) -> Entry {
+pub(crate) fn grown(old: &Entry, found: &FoundFilm, set: Set, now: Monotonic) -> Entry {
     let first = match &old.state {
         State::Ready(summary) => {
             let first = First::of(old.identity, summary.duration);
@@ -92,8 +97,8 @@ mod tests {
     use crate::entry::Summary;
     use crate::growth::Said;
 
-    fn found(size: u64, said: Option<Said>) -> Found {
-        Found {
+    fn found(size: u64, said: Option<Said>) -> FoundFilm {
+        FoundFilm {
             path: PathBuf::from("http://afar/film"),
             file: "film.ts".into(),
             identity: FileIdentity::remote_recording(7, size, size as i64),
@@ -111,7 +116,7 @@ mod tests {
         })
     }
 
-    fn entry(found: &Found) -> Arc<Entry> {
+    fn entry(found: &FoundFilm) -> Arc<Entry> {
         let summary = Summary::of(&Title::new(Vec::new()));
         Arc::new(new_entry("film", found, State::Ready(Arc::new(summary))))
     }

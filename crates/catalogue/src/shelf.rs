@@ -15,7 +15,7 @@ use crate::subtitles::SubtitleFile;
 
 /// A film that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundFilm {
     /// By what the store opens it: a path, or the address of a film elsewhere.
     pub path: PathBuf,
     /// Path below its film directory or source as text: its name comes from it.
@@ -37,13 +37,13 @@ pub struct Found {
 /// be wanted by others.
 pub trait Shelf: Send + Sync + 'static {
     /// Which films there are. An error, in words: that cannot be known now, and what was known stays.
-    fn look(&self) -> Result<Vec<Found>, String>;
+    fn look(&self) -> Result<Vec<FoundFilm>, String>;
 
     /// Reads a film's tables. The identity is that of what was read. `may_grow`: it was changed a moment ago, and may be read again
     /// soon, with more at its end. What has been read is told to `progress`.
     fn index(
         &self,
-        found: &Found,
+        found: &FoundFilm,
         may_grow: bool,
         scratch: Scratch,
         progress: &Progress,
@@ -51,7 +51,11 @@ pub trait Shelf: Send + Sync + 'static {
 
     /// Reads the beginning of a film that would take long to be read whole: it is played as far as that until it is. The
     /// identity is that of the beginning. `None`: the film is read at once.
-    fn index_beginning(&self, _found: &Found, _scratch: Scratch) -> Option<(FileIdentity, Index)> {
+    fn index_beginning(
+        &self,
+        _found: &FoundFilm,
+        _scratch: Scratch,
+    ) -> Option<(FileIdentity, Index)> {
         None
     }
 

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use reelway_clock::process::{self, KERNEL_CLOCKS, KernelClock};
-use reelway_clock::trust::Wish;
+use reelway_clock::trust::Choice;
 use reelway_sys::tsc;
 
 use crate::guard;
@@ -128,7 +128,7 @@ fn variable<'b>(name: &CStr, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
 #[cold]
 fn start() -> u32 {
     let mut buffer = [0; 256];
-    let (wish, misspelt) = Wish::from_environment();
+    let (wish, misspelt) = Choice::from_environment();
     let mut mode = READ;
     let why = process::decide(wish);
     if !why.trusts() {

@@ -228,10 +228,10 @@ mod tests {
 
     #[test]
     fn the_counters_of_a_machine_whose_kernel_trusts_them_are_not_apart() {
-        use crate::trust::{Why, Wish, judge};
+        use crate::trust::{Choice, Why, judge};
         let crossing = test();
         assert!(crossing.cpus >= 1);
-        if judge(Wish::Auto) == Why::KernelUsesIt {
+        if judge(Choice::Auto) == Why::KernelUsesIt {
             assert_eq!(crossing.apart, 0, "{crossing:?}");
         }
     }

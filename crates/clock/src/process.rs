@@ -11,7 +11,7 @@ use reelway_sys::tsc::{self, ForkPage, Halves};
 
 use crate::cross;
 use crate::track::{Event, Manner, Source, Statistics, TRACK_WORDS, TrackedClock};
-use crate::trust::{self, Why, Wish};
+use crate::trust::{self, Choice, Why};
 
 /// A clock of the kernel that is followed; the value of its constant in the functions below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,13 +178,13 @@ pub fn count_at<const KIND: usize>(nanos: u64) -> Option<u64> {
 /// Whether the counter is used, deciding it if nobody has.
 pub fn uses_counter() -> bool {
     match DECISION.load(Ordering::Acquire) {
-        UNDECIDED => decide(Wish::from_environment().0).trusts(),
+        UNDECIDED => decide(Choice::from_environment().0).trusts(),
         decision => decision == COUNTER,
     }
 }
 
 /// Decides where the time comes from, and gives the reason.
-pub fn decide(wish: Wish) -> Why {
+pub fn decide(wish: Choice) -> Why {
     let mut why = judge(wish);
     if matches!(why, Why::TrustedByHand(_)) {
         // Nobody has compared the processors' counters so far.
@@ -200,7 +200,7 @@ pub fn decide(wish: Wish) -> Why {
 }
 
 /// Why the time comes from where it comes, judged anew.
-pub fn judge(wish: Wish) -> Why {
+pub fn judge(wish: Choice) -> Why {
     let why = trust::judge(wish);
     let apart = APART.load(Ordering::Relaxed);
     if why.trusts() && apart != 0 {

@@ -11,7 +11,7 @@ use reelway_time::{Boot, Monotonic, Real};
 use crate::cross::{self, Crossing};
 use crate::process::{self, BOOT, KernelClock, MONOTONIC, REAL};
 use crate::track::Event;
-use crate::trust::{self, Why, Wish};
+use crate::trust::{self, Choice, Why};
 
 /// The monotonic time. *Ordered*: it is read after everything that this thread has done and seen
 /// before, so a time that was handed over from another thread is never later. The one to take.
@@ -180,7 +180,7 @@ impl fmt::Display for Report {
 /// a millisecond). A clock that is read without this is as right where the kernel has tested the
 /// counters, and warms up on the way.
 pub fn start() -> Report {
-    let (wish, _) = Wish::from_environment();
+    let (wish, _) = Choice::from_environment();
     let mut crossing = Crossing::default();
     if process::judge(wish).trusts() {
         crossing = cross::test();
@@ -198,7 +198,7 @@ pub fn report() -> Report {
 }
 
 fn report_with(crossing: Crossing) -> Report {
-    let why = process::judge(Wish::from_environment().0);
+    let why = process::judge(Choice::from_environment().0);
     let counter = process::uses_counter();
     let begin = KernelTime::now();
     // A clock source that takes microseconds to read takes milliseconds to measure a rate by.

@@ -18,7 +18,7 @@ pub const VARIABLE: &CStr = c"REELWAY_CLOCK";
 
 /// What a user asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Wish {
+pub enum Choice {
     /// The counter where it is to be trusted (`auto`, or nothing).
     #[default]
     Auto,
@@ -31,16 +31,16 @@ pub enum Wish {
     Force,
 }
 
-impl Wish {
+impl Choice {
     /// What the environment says; what it says wrongly counts as nothing said, and is given back.
-    pub fn from_environment() -> (Wish, Option<Text>) {
+    pub fn from_environment() -> (Choice, Option<Text>) {
         let mut buffer = [0; 16];
         match tsc::environment(VARIABLE, &mut buffer) {
-            None | Some(b"" | b"auto" | b"on" | b"1") => (Wish::Auto, None),
-            Some(b"off" | b"kernel" | b"0") => (Wish::Off, None),
-            Some(b"trust") => (Wish::Trust, None),
-            Some(b"force") => (Wish::Force, None),
-            Some(other) => (Wish::Auto, Some(Text::new(other))),
+            None | Some(b"" | b"auto" | b"on" | b"1") => (Choice::Auto, None),
+            Some(b"off" | b"kernel" | b"0") => (Choice::Off, None),
+            Some(b"trust") => (Choice::Trust, None),
+            Some(b"force") => (Choice::Force, None),
+            Some(other) => (Choice::Auto, Some(Text::new(other))),
         }
     }
 }
@@ -176,8 +176,8 @@ impl Counter {
 const FIRST_TIME_NAMESPACE: &[u8] = b"time:[4026531834]";
 
 /// Judges the counter, but for the test over all processors.
-pub fn judge(wish: Wish) -> Why {
-    if wish == Wish::Off {
+pub fn judge(wish: Choice) -> Why {
+    if wish == Choice::Off {
         return Why::SwitchedOff;
     }
     if !tsc::readable() {
@@ -196,8 +196,8 @@ pub fn judge(wish: Wish) -> Why {
     match (source, wish) {
         // Asking the processor costs two exits to the hypervisor, and the kernel has asked.
         (Some(name), _) if name == COUNTER.name().as_bytes() => Why::KernelUsesIt,
-        (_, Wish::Trust) if !tsc::invariant() => Why::NotInvariant,
-        (name, Wish::Trust | Wish::Force) => {
+        (_, Choice::Trust) if !tsc::invariant() => Why::NotInvariant,
+        (name, Choice::Trust | Choice::Force) => {
             Why::TrustedByHand(Text::new(name.unwrap_or(b"unknown")))
         }
         (Some(name), _) => Why::OtherSource(Text::new(name)),
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn off_is_off() {
-        assert_eq!(judge(Wish::Off), Why::SwitchedOff);
+        assert_eq!(judge(Choice::Off), Why::SwitchedOff);
         assert!(!Why::SwitchedOff.trusts());
     }
 

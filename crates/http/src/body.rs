@@ -26,7 +26,7 @@ use crate::budget::Budget;
 use crate::films::Show;
 use crate::flow::{Flow, MediaError, Turn};
 use crate::pieces::{self, Pieces};
-use crate::repeated::{Asked, Repeated};
+use crate::repeated::{Epoch, Repeated};
 
 /// Where bodies of media come from.
 #[derive(Clone)]
@@ -84,7 +84,7 @@ impl Bodies {
 /// A window on its way from the store.
 struct Coming {
     window: Window,
-    asked: Asked,
+    asked: Epoch,
     span: Option<oneshot::Receiver<Result<Span, ReadError>>>,
     /// Leave to pin its blocks; without it the bytes are copied.
     permit: Option<OwnedSemaphorePermit>,
@@ -106,12 +106,12 @@ struct Producer {
 }
 
 /// Bytes of a block, and the leave to keep it.
-struct Held {
+struct BlockBytes {
     bytes: Bytes,
     _permit: Arc<OwnedSemaphorePermit>,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for BlockBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -199,7 +199,7 @@ impl Producer {
             let permit = Arc::new(permit);
             for piece in &mut pieces {
                 let bytes = std::mem::take(piece);
-                *piece = Bytes::from_owner(Held {
+                *piece = Bytes::from_owner(BlockBytes {
                     bytes,
                     _permit: permit.clone(),
                 });

@@ -59,9 +59,9 @@ pub(crate) fn judge(
         return Verdict::Whole;
     }
     match text(headers, &header::RANGE).map(|range| parse_range(&range, len)) {
-        None | Some(Asked::Nothing) => Verdict::Whole,
-        Some(Asked::Part(range)) => Verdict::Part(range),
-        Some(Asked::Outside) => Verdict::Unsatisfiable,
+        None | Some(RequestedRange::Nothing) => Verdict::Whole,
+        Some(RequestedRange::Part(range)) => Verdict::Part(range),
+        Some(RequestedRange::Outside) => Verdict::Unsatisfiable,
     }
 }
 
@@ -98,22 +98,22 @@ fn range_applies(headers: &HeaderMap, validators: &Validators) -> bool {
         .is_ok_and(|date| seconds(date) == seconds(validators.modified))
 }
 
-enum Asked {
+enum RequestedRange {
     /// Nothing that is understood, or several ranges: the whole is a right answer (14.2).
     Nothing,
     Part(Range<u64>),
     Outside,
 }
 
-fn parse_range(header: &str, len: u64) -> Asked {
+fn parse_range(header: &str, len: u64) -> RequestedRange {
     let Some((unit, set)) = header.split_once('=') else {
-        return Asked::Nothing;
+        return RequestedRange::Nothing;
     };
     if !unit.trim().eq_ignore_ascii_case("bytes") || set.contains(',') {
-        return Asked::Nothing;
+        return RequestedRange::Nothing;
     }
     let Some((first, last)) = set.trim().split_once('-') else {
-        return Asked::Nothing;
+        return RequestedRange::Nothing;
     };
     let number = |text: &str| -> Option<u64> {
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -122,20 +122,20 @@ fn parse_range(header: &str, len: u64) -> Asked {
     };
     match (number(first.trim_end()), number(last.trim_start())) {
         (None, Some(suffix)) if first.is_empty() => match suffix.min(len) {
-            0 => Asked::Outside,
-            suffix => Asked::Part(len - suffix..len),
+            0 => RequestedRange::Outside,
+            suffix => RequestedRange::Part(len - suffix..len),
         },
         (Some(first), last_number) if last.is_empty() || last_number.is_some() => {
             let last = last_number.unwrap_or(u64::MAX);
             if last < first {
-                Asked::Nothing // not a valid range (14.1.1)
+                RequestedRange::Nothing // not a valid range (14.1.1)
             } else if first >= len {
-                Asked::Outside
+                RequestedRange::Outside
             } else {
-                Asked::Part(first..last.saturating_add(1).min(len))
+                RequestedRange::Part(first..last.saturating_add(1).min(len))
             }
         }
-        _ => Asked::Nothing,
+        _ => RequestedRange::Nothing,
     }
 }
 

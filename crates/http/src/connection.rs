@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use crate::giving::{Given, Giving};
 use crate::metrics::counters::Counters;
 use crate::node::NodeView;
-use crate::speed::{Carried, Speed, Told};
+use crate::speed::{Carried, Speed, SpeedState};
 
 /// Bytes of a held file that the kernel may have before they leave.
 const UNSENT: u32 = 128 << 10;
@@ -84,7 +84,7 @@ pub(crate) struct Watched {
     networks: Option<OnNetworks>,
     giving: Option<Giving>,
     /// What the kernel knows.
-    known: Told,
+    known: SpeedState,
     /// Set while a write waits.
     stalled: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
@@ -103,7 +103,7 @@ impl Watched {
             speed,
             networks: None,
             giving: None,
-            known: Told::default(),
+            known: SpeedState::default(),
             stalled: None,
         }
     }

@@ -85,12 +85,12 @@ impl Room {
 }
 
 /// A body and its part of the room.
-struct Held {
+struct BodyBytes {
     bytes: Vec<u8>,
     _room: Room,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for BodyBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -180,7 +180,7 @@ impl Desk {
         } else {
             room.shrink(RESERVED - needed);
         }
-        let held = Held { bytes, _room: room };
+        let held = BodyBytes { bytes, _room: room };
         let body = Body::from(Bytes::from_owner(held));
         let mut answer = answer::with(StatusCode::OK, media_type, body);
         if is_compressed {

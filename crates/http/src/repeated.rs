@@ -48,7 +48,7 @@ pub(crate) struct Repeated {
 
 /// When bytes were asked for: nothing is kept of what was asked for before copies were forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked(u64);
+pub(crate) struct Epoch(u64);
 
 impl Repeated {
     /// Room for copies of so many bytes at most, of blocks of so many bytes.
@@ -79,12 +79,12 @@ impl Repeated {
     }
 
     /// Bytes are asked for now.
-    pub fn asked(&self) -> Asked {
-        Asked(self.forgotten.load(Ordering::Relaxed))
+    pub fn asked(&self) -> Epoch {
+        Epoch(self.forgotten.load(Ordering::Relaxed))
     }
 
     /// A part of a film's block, asked for then, as bytes to send: of its copy, if it is sent often.
-    pub fn bytes(&self, film: FileIdentity, part: BlockPart, asked: Asked) -> Bytes {
+    pub fn bytes(&self, film: FileIdentity, part: BlockPart, asked: Epoch) -> Bytes {
         let Some(addresses) = self
             .addresses
             .as_ref()
@@ -121,7 +121,7 @@ impl Repeated {
         &self,
         addresses: &Arc<Addresses>,
         block: Block,
-        (bytes, asked): (&[u8], Asked),
+        (bytes, asked): (&[u8], Epoch),
     ) -> Option<Piece> {
         // The copy is made without the lock. If two make one at once, the later one is used, and the other's room is lost for as
         // long as its frame is there.

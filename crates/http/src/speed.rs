@@ -28,11 +28,11 @@ pub(crate) enum Carried {
 /// How fast a connection may send, bytes a second, and what it carries; told by its bodies, done by the kernel
 /// (`SO_MAX_PACING_RATE`, marks) from the next write on.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Speed(Arc<Mutex<Told>>);
+pub(crate) struct Speed(Arc<Mutex<SpeedState>>);
 
 /// What a [`Speed`] says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct SpeedState {
     /// Bytes a second; `None`: as fast as the network goes.
     pub speed: Option<u64>,
     pub carried: Carried,
@@ -42,9 +42,9 @@ pub(crate) struct Told {
 
 const NEVER: Monotonic = Monotonic::from_nanos(u64::MAX);
 
-impl Default for Told {
-    fn default() -> Told {
-        Told {
+impl Default for SpeedState {
+    fn default() -> SpeedState {
+        SpeedState {
             speed: None,
             carried: Carried::Said,
             due: NEVER,
@@ -70,7 +70,7 @@ impl Speed {
     }
 
     /// What was set last.
-    pub fn told(&self) -> MutexGuard<'_, Told> {
+    pub fn told(&self) -> MutexGuard<'_, SpeedState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -8,7 +8,7 @@ use crate::config;
 
 /// What is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum LimitKind {
     /// Bytes a second on the wire.
     Net,
     /// Bytes a second from the disks.
@@ -34,7 +34,7 @@ pub enum Amount {
     Share(u32),
 }
 
-impl What {
+impl LimitKind {
     /// Reads an amount.
     ///
     /// # Errors
@@ -43,18 +43,20 @@ impl What {
         let amount = match (self, text) {
             (_, "auto") => return Ok(Amount::Auto),
             (_, "none") => return Ok(Amount::None),
-            (What::Cpu, _) if text.parse::<f64>().is_ok() => return share(text).map(Amount::Share),
-            (What::Cpu, _) => bits(text).ok_or(
+            (LimitKind::Cpu, _) if text.parse::<f64>().is_ok() => {
+                return share(text).map(Amount::Share);
+            }
+            (LimitKind::Cpu, _) => bits(text).ok_or(
                 "must be a share of the calibrated rate, such as 0.8, or a rate, such as 2.5Gbit",
             ),
-            (What::Net | What::Origin, _) => {
+            (LimitKind::Net | LimitKind::Origin, _) => {
                 bits(text).ok_or("must be a rate, such as 100Mbit or 2.5Gbit")
             }
-            (What::Disk, _) => {
+            (LimitKind::Disk, _) => {
                 let bytes = text.strip_suffix("/s").unwrap_or(text);
                 size(bytes).ok_or("must be in bytes per second, such as 80MB/s")
             }
-            (What::Mem, _) => size(text).ok_or("must be a size, such as 128MiB"),
+            (LimitKind::Mem, _) => size(text).ok_or("must be a size, such as 128MiB"),
         }?;
         match amount {
             0 => Err("must be more than 0; \"none\" is no limit".into()),
@@ -100,7 +102,7 @@ fn bits(text: &str) -> Option<u64> {
 
 /// What `--capacity` names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Amounts(Vec<(What, String)>);
+pub struct Amounts(Vec<(LimitKind, String)>);
 
 /// Reads `--capacity`.
 pub fn flag(text: &str) -> Result<Amounts, String> {
@@ -108,11 +110,11 @@ pub fn flag(text: &str) -> Result<Amounts, String> {
     for part in text.split(',').map(str::trim) {
         let what = part.split_once('=').and_then(|(key, value)| {
             let what = match key.trim() {
-                "net" => What::Net,
-                "disk" => What::Disk,
-                "mem" => What::Mem,
-                "cpu" => What::Cpu,
-                "origin" => What::Origin,
+                "net" => LimitKind::Net,
+                "disk" => LimitKind::Disk,
+                "mem" => LimitKind::Mem,
+                "cpu" => LimitKind::Cpu,
+                "origin" => LimitKind::Origin,
                 _ => return None,
             };
             Some((what, value.trim()))
@@ -132,11 +134,11 @@ impl Amounts {
     pub fn over(self, config: &mut config::Capacity) {
         for (what, value) in self.0 {
             *match what {
-                What::Net => &mut config.net,
-                What::Disk => &mut config.disk,
-                What::Mem => &mut config.mem,
-                What::Cpu => &mut config.cpu,
-                What::Origin => &mut config.origin,
+                LimitKind::Net => &mut config.net,
+                LimitKind::Disk => &mut config.disk,
+                LimitKind::Mem => &mut config.mem,
+                LimitKind::Cpu => &mut config.cpu,
+                LimitKind::Origin => &mut config.origin,
             } = value;
         }
     }
@@ -144,13 +146,13 @@ impl Amounts {
 
 impl config::Capacity {
     /// Its keys, what they say, and of what.
-    pub fn amounts(&self) -> [(&'static str, &str, What); 5] {
+    pub fn amounts(&self) -> [(&'static str, &str, LimitKind); 5] {
         [
-            ("capacity.net", &self.net, What::Net),
-            ("capacity.disk", &self.disk, What::Disk),
-            ("capacity.mem", &self.mem, What::Mem),
-            ("capacity.cpu", &self.cpu, What::Cpu),
-            ("capacity.origin", &self.origin, What::Origin),
+            ("capacity.net", &self.net, LimitKind::Net),
+            ("capacity.disk", &self.disk, LimitKind::Disk),
+            ("capacity.mem", &self.mem, LimitKind::Mem),
+            ("capacity.cpu", &self.cpu, LimitKind::Cpu),
+            ("capacity.origin", &self.origin, LimitKind::Origin),
         ]
     }
 
@@ -159,7 +161,7 @@ impl config::Capacity {
     /// # Errors
     /// What is wrong with which, in words.
     pub fn rates(&self) -> Result<BTreeMap<String, u64>, String> {
-        let rate = |(name, text): (&String, &String)| match What::Net.read(text) {
+        let rate = |(name, text): (&String, &String)| match LimitKind::Net.read(text) {
             Ok(Amount::Bytes(bytes)) => Ok((name.clone(), bytes)),
             Ok(_) => Err(format!(
                 "{name} = \"{text}\": must be a rate, such as 100Mbit"
@@ -182,11 +184,18 @@ mod tests {
             ("64 kbit", 8_000),
             ("8bit", 1),
         ] {
-            assert_eq!(What::Net.read(text), Ok(Amount::Bytes(bytes)), "{text}");
+            assert_eq!(
+                LimitKind::Net.read(text),
+                Ok(Amount::Bytes(bytes)),
+                "{text}"
+            );
         }
-        assert_eq!(What::Disk.read("80MB/s"), Ok(Amount::Bytes(80_000_000)));
-        assert_eq!(What::Mem.read("128MiB"), Ok(Amount::Bytes(128 << 20)));
-        assert_eq!(What::Net.read("auto"), Ok(Amount::Auto));
+        assert_eq!(
+            LimitKind::Disk.read("80MB/s"),
+            Ok(Amount::Bytes(80_000_000))
+        );
+        assert_eq!(LimitKind::Mem.read("128MiB"), Ok(Amount::Bytes(128 << 20)));
+        assert_eq!(LimitKind::Net.read("auto"), Ok(Amount::Auto));
         for text in [
             "",
             "fast",
@@ -200,18 +209,18 @@ mod tests {
             "Mbit",
             "1.2.3Mbit",
         ] {
-            assert!(What::Net.read(text).is_err(), "{text}");
+            assert!(LimitKind::Net.read(text).is_err(), "{text}");
         }
-        assert_eq!(What::Mem.read("auto"), Ok(Amount::Auto));
+        assert_eq!(LimitKind::Mem.read("auto"), Ok(Amount::Auto));
     }
 
     #[test]
     fn a_share_of_the_processor_lies_above_0_and_up_to_1() {
-        assert_eq!(What::Cpu.read("0.8"), Ok(Amount::Share(800)));
-        assert_eq!(What::Cpu.read("1"), Ok(Amount::Share(1000)));
-        assert_eq!(What::Cpu.read("8Mbit"), Ok(Amount::Bytes(1_000_000)));
+        assert_eq!(LimitKind::Cpu.read("0.8"), Ok(Amount::Share(800)));
+        assert_eq!(LimitKind::Cpu.read("1"), Ok(Amount::Share(1000)));
+        assert_eq!(LimitKind::Cpu.read("8Mbit"), Ok(Amount::Bytes(1_000_000)));
         for text in ["0", "-0.5", "1.01", "80", "nan", "inf", "80%"] {
-            let error = What::Cpu.read(text).unwrap_err();
+            let error = LimitKind::Cpu.read(text).unwrap_err();
             assert!(error.contains("share"), "{text}: {error}");
         }
     }

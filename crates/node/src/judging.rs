@@ -12,7 +12,7 @@ use reelway_sender::{LinkConfig, SenderConfig};
 use reelway_session::{GateConfig, Links, Members, Users, WHOLE_NETWORK};
 use tracing::{info, warn};
 
-use crate::amounts::{Amount, What};
+use crate::amounts::{Amount, LimitKind};
 use crate::calibration::calibration;
 use crate::config::{self, Config};
 
@@ -65,30 +65,30 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
     let mut links = Links::default();
     for (_, value, what) in config.capacity.amounts() {
         let resource = match what {
-            What::Net => WHOLE_NETWORK,
-            What::Disk => Resource::Disk,
-            What::Mem => Resource::Memory,
-            What::Cpu => Resource::Processor,
-            What::Origin => Resource::Origin,
+            LimitKind::Net => WHOLE_NETWORK,
+            LimitKind::Disk => Resource::Disk,
+            LimitKind::Mem => Resource::Memory,
+            LimitKind::Cpu => Resource::Processor,
+            LimitKind::Origin => Resource::Origin,
         };
         match what.read(value).map_err(anyhow::Error::msg)? {
-            Amount::None if what == What::Mem => warn!(
+            Amount::None if what == LimitKind::Mem => warn!(
                 "capacity.mem = \"none\": memory for film blocks is not booked; with more viewers than the pool can hold \
                  blocks for, all of them are late"
             ),
             Amount::None => {}
             // Nobody says what it carries.
-            Amount::Auto if what == What::Origin => {}
+            Amount::Auto if what == LimitKind::Origin => {}
             Amount::Bytes(bytes) => {
                 warn_if_beyond(what, bytes, config);
                 capacity = capacity.with(resource, bytes, usable);
             }
-            Amount::Auto if what == What::Mem => {
+            Amount::Auto if what == LimitKind::Mem => {
                 capacity = capacity.with(resource, for_viewers(config), usable);
             }
-            Amount::Auto if what != What::Net => {
+            Amount::Auto if what != LimitKind::Net => {
                 let found = calibration(config)?.and_then(|found| match what {
-                    What::Disk => found.disk,
+                    LimitKind::Disk => found.disk,
                     _ => found.cpu,
                 });
                 if let Some(bytes) = found {
@@ -204,10 +204,10 @@ fn users(file: &Path) -> anyhow::Result<Users> {
 }
 
 /// Logs capacities that contradict what is seen here, and uses them: the operator may know better.
-fn warn_if_beyond(what: What, bytes: u64, config: &Config) {
+fn warn_if_beyond(what: LimitKind, bytes: u64, config: &Config) {
     let links = Links::of_machine();
     let fastest: u64 = links.iter().map(|(_, link)| link.speed).sum();
-    if what == What::Net && !links.is_empty() && bytes > fastest {
+    if what == LimitKind::Net && !links.is_empty() && bytes > fastest {
         warn!(
             "capacity.net = \"{}\" is more than all links together carry ({} Mbit/s)",
             config.capacity.net,
@@ -215,7 +215,7 @@ fn warn_if_beyond(what: What, bytes: u64, config: &Config) {
         );
     }
     let pool = for_viewers(config);
-    if what == What::Mem && bytes > pool {
+    if what == LimitKind::Mem && bytes > pool {
         warn!(
             "capacity.mem = \"{}\" is more than what the pool has for viewers over RTSP, {} MiB of pool.size = \"{}\"",
             config.capacity.mem,

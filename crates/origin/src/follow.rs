@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use reelway_catalogue::Found;
+use reelway_catalogue::FoundFilm;
 use reelway_sys::FileIdentity;
 
 use crate::look::{Entry, PROBES};
@@ -27,7 +27,7 @@ impl Inner {
     }
 
     /// All films, once it was asked how far recordings have grown; `None`: the list is to be fetched.
-    pub async fn follow(&self) -> Option<Vec<Found>> {
+    pub async fn follow(&self) -> Option<Vec<FoundFilm>> {
         let may_wait = self.at_rounds(|rounds, now| rounds.may_wait(now));
         if !may_wait || self.silent().is_some() {
             return None;

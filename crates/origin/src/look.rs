@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::{StreamExt, stream};
-use reelway_catalogue::{Found, is_film};
+use reelway_catalogue::{FoundFilm, is_film};
 use reelway_sys::FileIdentity;
 use tracing::warn;
 
@@ -55,7 +55,7 @@ impl Inner {
     /// those that were listed before; if none did for too long, there are none.
     ///
     /// Between two lists, it asks only how far recordings have grown.
-    pub async fn look(&self) -> Result<Vec<Found>, String> {
+    pub async fn look(&self) -> Result<Vec<FoundFilm>, String> {
         if let Some(found) = self.follow().await {
             return Ok(found);
         }
@@ -65,7 +65,7 @@ impl Inner {
         looked
     }
 
-    async fn look_at_all(&self) -> Result<Vec<Found>, String> {
+    async fn look_at_all(&self) -> Result<Vec<FoundFilm>, String> {
         if let Some(siblings) = &self.source.siblings {
             siblings.meet().await;
         }
@@ -122,8 +122,8 @@ impl Inner {
     }
 
     /// All films that are known, as they were found.
-    pub fn known(&self) -> Vec<Found> {
-        let mut found: Vec<Found> = self
+    pub fn known(&self) -> Vec<FoundFilm> {
+        let mut found: Vec<FoundFilm> = self
             .films()
             .values()
             .map(|known| {
@@ -167,8 +167,8 @@ impl Inner {
         (file, via, subtitles): (&str, &[String], &[Beside]),
         (identity, told): (FileIdentity, Told),
         problem: Option<String>,
-    ) -> Found {
-        Found {
+    ) -> FoundFilm {
+        FoundFilm {
             path: address.to_owned(),
             file: match self.source.config.at.as_str() {
                 "" => file.to_owned(),
@@ -260,7 +260,7 @@ impl Inner {
     }
 
     /// Finds out which version of each film is there, and remembers it. False: no answer came from the endpoint.
-    async fn take_in(&self, endpoint: usize, listed: Vec<Entry>) -> (Vec<Found>, bool) {
+    async fn take_in(&self, endpoint: usize, listed: Vec<Entry>) -> (Vec<FoundFilm>, bool) {
         let has_answered = match self.source.config.films {
             Wanted::These(_) => AtomicBool::new(false),
             Wanted::Listed | Wanted::Document(_) => AtomicBool::new(true),
@@ -270,7 +270,7 @@ impl Inner {
             .buffer_unordered(PROBES)
             .collect::<Vec<_>>()
             .await;
-        let mut found: Vec<Found> = taken.into_iter().flatten().collect();
+        let mut found: Vec<FoundFilm> = taken.into_iter().flatten().collect();
         found.sort_by(|a, b| a.file.cmp(&b.file));
         let present: HashSet<&PathBuf> = found.iter().map(|found| &found.path).collect();
         self.films().retain(|path, _| present.contains(path));
@@ -284,7 +284,7 @@ impl Inner {
         endpoint: usize,
         listed: Entry,
         has_answered: &AtomicBool,
-    ) -> Option<Found> {
+    ) -> Option<FoundFilm> {
         let address = self.source.address_of(&listed.path);
         let found = |via: &[String], version, problem| {
             let said = (listed.file.as_str(), via, &listed.subtitles[..]);

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use reelway_catalogue::{Found, IndexingError, Progress, Shelf, Soon, SubtitleFile, SubtitlePlace};
+use reelway_catalogue::{
+    FoundFilm, IndexingError, Progress, Shelf, Soon, SubtitleFile, SubtitlePlace,
+};
 use reelway_clock::Monotonic;
 use reelway_media::{Index, IndexOptions, Indexer, ReadIndexError, Scratch, index_growing};
 use reelway_store::{BlockSource, Fill, Lane, Opener, ReadError, Store};
@@ -200,7 +202,7 @@ fn recall(source: &Source, listing: &mut ListingFile) -> HashMap<PathBuf, Known>
 }
 
 impl Shelf for Origin {
-    fn look(&self) -> Result<Vec<Found>, String> {
+    fn look(&self) -> Result<Vec<FoundFilm>, String> {
         let inner = self.0.clone();
         let looked = self.wait(async move { inner.look().await });
         looked.unwrap_or_else(|| Err("the server is closing".into()))
@@ -208,7 +210,7 @@ impl Shelf for Origin {
 
     fn index(
         &self,
-        found: &Found,
+        found: &FoundFilm,
         _may_grow: bool,
         scratch: Scratch,
         progress: &Progress,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use reelway_catalogue::Found;
+use reelway_catalogue::FoundFilm;
 use reelway_clock::Monotonic;
 
 /// Time between two rounds: as often as a server indexes a recording that grows.
@@ -22,7 +22,7 @@ pub(crate) struct Rounds {
     /// The recording that was asked for last.
     last: Option<PathBuf>,
     /// Films that were found with a problem when the list was fetched.
-    pub problems: Vec<Found>,
+    pub problems: Vec<FoundFilm>,
 }
 
 impl Rounds {
@@ -32,7 +32,7 @@ impl Rounds {
     }
 
     /// The list was fetched, or could not be.
-    pub fn has_listed(&mut self, now: Monotonic, found: &[Found]) {
+    pub fn has_listed(&mut self, now: Monotonic, found: &[FoundFilm]) {
         self.listed = Some(now);
         let problems = found.iter().filter(|found| found.problem.is_some());
         self.problems = problems.cloned().collect();

@@ -27,7 +27,7 @@ enum Entry<B, W> {
 pub struct Groups<B, W>(FixedMap<GroupKey, Entry<B, W>>);
 
 /// What is to be done for one who asks for a group.
-pub enum Asked<B, W> {
+pub enum Lookup<B, W> {
     /// It is ready.
     Ready(Arc<Group<B>>, W),
     /// It is being made.
@@ -52,13 +52,13 @@ impl<B, W> Groups<B, W> {
     }
 
     /// Somebody asks for a group.
-    pub fn ask(&mut self, key: GroupKey, waiter: W) -> Asked<B, W> {
+    pub fn ask(&mut self, key: GroupKey, waiter: W) -> Lookup<B, W> {
         let ready = match self.0.get(&key) {
             Some(Entry::Made(group)) => group.upgrade(),
             _ => None,
         };
         if let Some(group) = ready {
-            return Asked::Ready(group, waiter);
+            return Lookup::Ready(group, waiter);
         }
         if self.0.len() >= MANY && self.0.len().is_power_of_two() {
             self.forget_gone();
@@ -67,14 +67,14 @@ impl<B, W> Groups<B, W> {
         match entry {
             Entry::Making { waiters, .. } => {
                 waiters.push(waiter);
-                Asked::Waits
+                Lookup::Waits
             }
             Entry::Made(_) => {
                 *entry = Entry::Making {
                     waiters: vec![waiter],
                     begins: None,
                 };
-                Asked::Make
+                Lookup::Make
             }
         }
     }
@@ -135,30 +135,30 @@ mod tests {
     #[test]
     fn a_group_is_made_once_for_all_who_wait() {
         let mut groups = Groups::default();
-        assert!(matches!(groups.ask(KEY, "first"), Asked::Make));
-        assert!(matches!(groups.ask(KEY, "second"), Asked::Waits));
+        assert!(matches!(groups.ask(KEY, "first"), Lookup::Make));
+        assert!(matches!(groups.ask(KEY, "second"), Lookup::Waits));
         assert_eq!(groups.begins_at(KEY), None);
         assert_eq!(groups.begins(KEY, 100), ["first", "second"]);
         assert_eq!(groups.begins_at(KEY), Some(100));
-        assert!(matches!(groups.ask(KEY, "third"), Asked::Waits));
+        assert!(matches!(groups.ask(KEY, "third"), Lookup::Waits));
         let made = group();
         assert_eq!(groups.made(KEY, Some(&made)), ["first", "second", "third"]);
         assert!(
-            matches!(groups.ask(KEY, "later"), Asked::Ready(group, "later") if Arc::ptr_eq(&group, &made))
+            matches!(groups.ask(KEY, "later"), Lookup::Ready(group, "later") if Arc::ptr_eq(&group, &made))
         );
         assert_eq!(groups.ready(), 1);
         drop(made);
         assert_eq!(groups.ready(), 0);
-        assert!(matches!(groups.ask(KEY, "last"), Asked::Make));
+        assert!(matches!(groups.ask(KEY, "last"), Lookup::Make));
     }
 
     #[test]
     fn a_group_that_cannot_be_made_is_tried_anew() {
         let mut groups: Groups<(), _> = Groups::default();
-        assert!(matches!(groups.ask(KEY, 1), Asked::Make));
+        assert!(matches!(groups.ask(KEY, 1), Lookup::Make));
         assert_eq!(groups.made(KEY, None), [1]);
         assert_eq!(groups.made(KEY, None), [0; 0]);
-        assert!(matches!(groups.ask(KEY, 2), Asked::Make));
+        assert!(matches!(groups.ask(KEY, 2), Lookup::Make));
     }
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
         let mut groups: Groups<(), _> = Groups::default();
         for number in 0..1000 {
             let key = (7, (0, number));
-            assert!(matches!(groups.ask(key, ()), Asked::Make));
+            assert!(matches!(groups.ask(key, ()), Lookup::Make));
             groups.made(key, Some(&group()));
         }
         assert!(groups.0.len() < 2 * MANY, "{}", groups.0.len());

@@ -52,7 +52,7 @@ pub use effect::{Effect, Want};
 pub use error::StreamError;
 pub use frames::{Frame, TCP_PACKETS};
 pub use group::{Group, InMemory};
-pub use groups::{Asked, GroupKey, Groups};
+pub use groups::{GroupKey, Groups, Lookup};
 pub use host::{Host, Prefetch, Script, Share};
 pub use kept::Kept;
 pub use lane::{JOBS, Job, Lane, Lost};

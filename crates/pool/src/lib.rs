@@ -41,5 +41,5 @@ pub use ahead::Ahead;
 pub use block::Pin;
 pub use news::News;
 pub use pool::{Census, Counters, Pool};
-pub use request::{Failure, Finished, Given, Read, Request, What};
+pub use request::{Failure, Finished, Given, Purpose, Read, Request};
 pub use world::{Source, World};

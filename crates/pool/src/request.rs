@@ -9,7 +9,7 @@ use crate::block::Pin;
 use crate::world::World;
 
 /// What a request is for.
-pub enum What<W: World> {
+pub enum Purpose<W: World> {
     /// Blocks of a film, by their numbers.
     Blocks(W::Source, Range<u32>),
     /// So many blocks to write into.
@@ -19,7 +19,7 @@ pub enum What<W: World> {
 /// A request. It is answered once, by a [`Finished`] with its tag.
 pub struct Request<W: World> {
     /// What it is for.
-    pub what: What<W>,
+    pub what: Purpose<W>,
     /// When the blocks are needed: what is needed first is served first. Nothing is given up when it has passed.
     pub deadline: Monotonic,
     /// Comes back with the answer.

@@ -20,7 +20,7 @@ use crate::stream::FilmStream;
 use crate::watch::Watch;
 
 /// What others than clients report, on threads that must not wait.
-enum Told {
+enum Notice {
     Finished(String, Monotonic),
     Failed(String, String),
     Ended(String, Option<String>),
@@ -32,7 +32,7 @@ type Heard = (String, Said);
 /// Where streams and the register report what happens.
 #[derive(Clone)]
 struct Ears {
-    told: mpsc::UnboundedSender<Told>,
+    told: mpsc::UnboundedSender<Notice>,
     heard: mpsc::Sender<Heard>,
 }
 
@@ -43,9 +43,9 @@ impl Ears {
         match event {
             StreamEvent::Ended => {
                 let at = reelway_clock::now();
-                drop(self.told.send(Told::Finished(session, at)));
+                drop(self.told.send(Notice::Finished(session, at)));
             }
-            StreamEvent::Failed(reason) => drop(self.told.send(Told::Failed(session, reason))),
+            StreamEvent::Failed(reason) => drop(self.told.send(Notice::Failed(session, reason))),
             StreamEvent::Report(report) => {
                 let reported = Reported {
                     lost: report.lost,
@@ -101,7 +101,7 @@ struct Viewer {
 
 /// The other ends of [`Ears`].
 pub(crate) struct News {
-    told: mpsc::UnboundedReceiver<Told>,
+    told: mpsc::UnboundedReceiver<Notice>,
     heard: mpsc::Receiver<Heard>,
 }
 
@@ -305,7 +305,7 @@ impl Hub {
             Job::Admit(newcomer) => {
                 let (watch, told) = (Arc::new(Watch::default()), self.ears.told.clone());
                 let on_end = move |name: &str, reason: &EndReason| {
-                    drop(told.send(Told::Ended(name.to_owned(), reason.told())));
+                    drop(told.send(Notice::Ended(name.to_owned(), reason.told())));
                 };
                 let session = match self.services.admit(*newcomer, &watch, on_end) {
                     Ok(session) => session,
@@ -416,9 +416,9 @@ impl Hub {
         let tells = async {
             while let Some(told) = told.recv().await {
                 let event = match told {
-                    Told::Finished(session, at) => Event::Finished { session, at },
-                    Told::Failed(session, reason) => Event::Failed { session, reason },
-                    Told::Ended(session, words) => Event::Ended { session, words },
+                    Notice::Finished(session, at) => Event::Finished { session, at },
+                    Notice::Failed(session, reason) => Event::Failed { session, reason },
+                    Notice::Ended(session, words) => Event::Ended { session, words },
                 };
                 // None of these events makes a job.
                 self.happen(event);

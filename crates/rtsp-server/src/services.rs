@@ -13,7 +13,7 @@ use reelway_rtsp::seam::{self, Newcomer, Out, PlayInfo, PlayOrder, Refusal, Trac
 use reelway_rtsp::target;
 use reelway_sender::{
     Again as SenderAgain, FilmStream as SenderFilm, FrameWriter, Out as SenderOut, Sender, Stream,
-    StreamEvent, TrackOut, What,
+    StreamEvent, StreamKind, TrackOut,
 };
 use reelway_session::{EndReason, NewSession, Protocol, Session, Sessions, Wants};
 use tokio::task::spawn_blocking;
@@ -141,7 +141,7 @@ impl Services {
         let viewer = self.sessions.by_token(&order.session);
         let links = viewer.map_or_else(Vec::new, |viewer| gate.networks_to(viewer.peer().ip()));
         let stream = Stream {
-            what: What::Film(SenderFilm {
+            what: StreamKind::Film(SenderFilm {
                 film,
                 tracks: order.tracks.into_iter().map(track_out).collect(),
                 start: order.start,

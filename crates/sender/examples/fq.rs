@@ -9,7 +9,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use reelway_sender::{FileStream, Out, Sender, SenderConfig, Stream, StreamEvent, TrackOut, What};
+use reelway_sender::{
+    FileStream, Out, Sender, SenderConfig, Stream, StreamEvent, StreamKind, TrackOut,
+};
 use reelway_store::{Store, StoreConfig};
 use reelway_sys::udp::UdpSocket;
 
@@ -65,7 +67,7 @@ fn send(
         },
     };
     let handle = sender.play(Stream {
-        what: What::File(FileStream {
+        what: StreamKind::File(FileStream {
             source: store.open(file.as_ref())?,
             position: 0,
             packet_bytes: 32,

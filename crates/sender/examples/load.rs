@@ -20,7 +20,7 @@ use reelway_catalogue::{Film, Growth, index_path};
 use reelway_library::OpenFilm;
 use reelway_media::IndexOptions;
 use reelway_sender::{
-    BackendChoice, FilmStream, Out, Sender, SenderConfig, Stream, TrackOut, What,
+    BackendChoice, FilmStream, Out, Sender, SenderConfig, Stream, StreamKind, TrackOut,
 };
 use reelway_store::{Store, StoreConfig};
 use reelway_sys::udp::UdpSocket;
@@ -178,7 +178,7 @@ fn main() {
                 },
             };
             let place = number % options.places.max(1);
-            let what = What::Film(FilmStream {
+            let what = StreamKind::Film(FilmStream {
                 film: film.clone(),
                 tracks: (0..tracks).map(track).collect(),
                 start: room / i64::from(options.places.max(1)) * i64::from(place),

@@ -68,6 +68,6 @@ pub use sender::Sender;
 pub use share::reserved_blocks;
 pub use stats::{Activity, Recent, SenderStats};
 pub use stream::{
-    FileStream, FilmStream, Out, Progress, Reception, Stream, StreamEvent, TrackOut, What,
+    FileStream, FilmStream, Out, Progress, Reception, Stream, StreamEvent, StreamKind, TrackOut,
 };
 pub use writer::{FrameWriter, WriterError};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use reelway_clock::Monotonic;
 use reelway_library::OpenFilm;
 use reelway_media::Nanos;
-use reelway_playout::{self as playout, Asked, GroupId, Kept, StreamError, StreamId};
+use reelway_playout::{self as playout, GroupId, Kept, Lookup, StreamError, StreamId};
 use reelway_rtp::PayloadOptions;
 use reelway_store::{ReadError, Source, Span, Store, Watcher};
 use reelway_supervise::{self as supervise, lock};
@@ -316,13 +316,13 @@ impl Planner {
             waiter.comes_to(&script.source, offset);
         }
         match groups.ask(key, waiter) {
-            Asked::Waits => return,
-            Asked::Ready(group, waiter) => {
+            Lookup::Waits => return,
+            Lookup::Ready(group, waiter) => {
                 drop(groups);
                 waiter.comes_to(&script.source, group.bytes.0.range().start);
                 return waiter.tell(Ok(group));
             }
-            Asked::Make => drop(groups),
+            Lookup::Make => drop(groups),
         }
         let owed = Owed {
             groups: Arc::clone(&self.0.groups),

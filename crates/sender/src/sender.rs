@@ -31,7 +31,7 @@ use crate::rtcp::{Beats, Directory, listen};
 use crate::share::Share;
 use crate::shared::{Shared, ThreadSlot};
 use crate::stats::SenderStats;
-use crate::stream::{Out, Stream, TrackOut, What};
+use crate::stream::{Out, Stream, StreamKind, TrackOut};
 use crate::streams::{self, Owner, Rules, Track};
 use crate::thread::{Neighbour, Parts, Priority, Thread, now};
 
@@ -269,19 +269,19 @@ impl Sender {
         let (reply, first) = oneshot::channel();
         let inner = &*self.0;
         let outs: Vec<TrackOut> = match &what {
-            What::Film(film) => film.tracks.clone(),
-            What::File(file) => vec![TrackOut {
+            StreamKind::Film(film) => film.tracks.clone(),
+            StreamKind::File(file) => vec![TrackOut {
                 track: 0,
                 ..file.out.clone()
             }],
         };
         let way = match &what {
-            What::Film(film) => inner.links.way(&film.links),
-            What::File(_) => None,
+            StreamKind::Film(film) => inner.links.way(&film.links),
+            StreamKind::File(_) => None,
         };
         let (wish, script) = match what {
-            What::Film(film) => ((film.start, film.end), inner.planner.film(&film.film)),
-            What::File(file) => ((0, None), inner.planner.file(&file)),
+            StreamKind::Film(film) => ((film.start, film.end), inner.planner.film(&film.film)),
+            StreamKind::File(file) => ((0, None), inner.planner.file(&file)),
         };
         let clock_rate = |out: &TrackOut| match script.outline.payload(out.track) {
             Ok(Some(payload)) => payload.clock_rate(),

@@ -15,14 +15,14 @@ use crate::writer::FrameWriter;
 /// Something to send: handed over once, after which its owner may sleep.
 pub struct Stream {
     /// What to send, and where to.
-    pub what: What,
+    pub what: StreamKind,
     /// Called when something happens, on a sender thread: it must be quick and must not wait.
     pub events: Box<dyn Fn(StreamEvent) + Send + Sync>,
 }
 
 /// Kinds of streams.
 #[derive(Debug)]
-pub enum What {
+pub enum StreamKind {
     /// A film on its timetable.
     Film(FilmStream),
     /// Any file, packet by packet at a fixed interval.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::*;
-use reelway_sender::{FileStream, Stream, StreamEvent, TrackOut, What};
+use reelway_sender::{FileStream, Stream, StreamEvent, StreamKind, TrackOut};
 
 #[test]
 fn a_file_is_sent_from_its_position_at_its_interval() {
@@ -39,7 +39,7 @@ fn a_file_is_sent_from_its_position_at_its_interval() {
         };
         let events_sink = Box::new(move |event| keep.lock().unwrap().push(event));
         let handle = sender.play(Stream {
-            what: What::File(stream),
+            what: StreamKind::File(stream),
             events: events_sink,
         });
         let info = block(handle.ready()).unwrap();

@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::*;
-use reelway_sender::{LinkConfig, SenderConfig, What};
+use reelway_sender::{LinkConfig, SenderConfig, StreamKind};
 
 /// Bytes on the wire beside a packet's RTP: UDP, IP and Ethernet.
 const AROUND: u64 = 8 + 20 + 38;
@@ -23,7 +23,7 @@ fn four_viewers(
         .iter()
         .map(|viewer| {
             let mut stream = viewer.stream(film, &store, 0, None);
-            if let What::Film(film) = &mut stream.what {
+            if let StreamKind::Film(film) = &mut stream.what {
                 film.links = links.to_vec();
             }
             sender.play(stream)

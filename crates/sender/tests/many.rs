@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::*;
-use reelway_sender::{FileStream, State, Stream, StreamEvent, TrackOut, What};
+use reelway_sender::{FileStream, State, Stream, StreamEvent, StreamKind, TrackOut};
 use reelway_sys::udp::UdpSocket;
 
 /// Where packets go that nobody looks at.
@@ -18,7 +18,7 @@ fn sink() -> UdpSocket {
 fn trickle(film: &TestFilm, store: &reelway_store::Store, sink: &UdpSocket, number: u32) -> Stream {
     let source = store.open(&film.film.path).unwrap();
     Stream {
-        what: What::File(FileStream {
+        what: StreamKind::File(FileStream {
             source,
             position: 0,
             packet_bytes: 32,

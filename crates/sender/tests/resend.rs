@@ -3,14 +3,14 @@
 mod common;
 
 use common::*;
-use reelway_sender::{Again, Sender, State, Stream, StreamEvent, StreamHandle, What};
+use reelway_sender::{Again, Sender, State, Stream, StreamEvent, StreamHandle, StreamKind};
 use reelway_sys::udp::Destination;
 
 const SECOND: i64 = 1_000_000_000;
 const AGAIN: u32 = 0x3333_3333;
 
 fn with_again(mut stream: Stream) -> Stream {
-    if let What::Film(film) = &mut stream.what {
+    if let StreamKind::Film(film) = &mut stream.what {
         film.tracks[0].again = Some(Again {
             payload_type: 112,
             ssrc: AGAIN,

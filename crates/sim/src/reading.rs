@@ -1,7 +1,7 @@
 //! Requests to the pool, their answers, and the reads that follow.
 
 use reelway_cache::BlockId;
-use reelway_pool::{Failure, Finished, Given, Pool, Read, Request, What};
+use reelway_pool::{Failure, Finished, Given, Pool, Purpose, Read, Request};
 use reelway_time::Monotonic;
 
 use crate::config::{Rule, Wrong};
@@ -107,7 +107,7 @@ impl Node {
         let waiting = self.pool.waiting();
         self.with_pool(|pool, now, finished| {
             let request = Request {
-                what: What::Blocks(source, first..end),
+                what: Purpose::Blocks(source, first..end),
                 deadline,
                 tag,
             };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use reelway_cache::Watching;
 use reelway_media::{Nanos, SECOND};
-use reelway_playout::{Asked, Group, GroupId, StreamError, Want};
+use reelway_playout::{Group, GroupId, Lookup, StreamError, Want};
 use reelway_pool::News;
 use reelway_rtp::Bytes;
 use reelway_time::Monotonic;
@@ -61,9 +61,9 @@ impl Node {
         let key = (film as u64, (want.track, want.group));
         match self.groups.ask(key, waiter) {
             // Not before the turn is over, as in the server, where another thread answers.
-            Asked::Ready(group, waiter) => self.ready.push_back((waiter, group)),
-            Asked::Waits => {}
-            Asked::Make => self.ask(Ask {
+            Lookup::Ready(group, waiter) => self.ready.push_back((waiter, group)),
+            Lookup::Waits => {}
+            Lookup::Make => self.ask(Ask {
                 film,
                 whom: For::Group(want.track, want.group),
                 first: blocks.start,

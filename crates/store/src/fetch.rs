@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use reelway_clock::Monotonic;
-use reelway_pool::What;
+use reelway_pool::Purpose;
 
 use crate::error::ReadError;
 use crate::inner::Inner;
@@ -84,7 +84,7 @@ impl Inner {
             done(span);
         });
         self.ask(Request {
-            what: What::Blocks(Arc::clone(source), first..end),
+            what: Purpose::Blocks(Arc::clone(source), first..end),
             deadline,
             tag: done,
         });

@@ -11,7 +11,7 @@ use std::time::Duration;
 use reelway_cache::{Film, FilmId};
 use reelway_clock::Monotonic;
 use reelway_pool::tier::TierStats;
-use reelway_pool::{Ahead, News, What};
+use reelway_pool::{Ahead, News, Purpose};
 use reelway_sys::region::{ALIGNMENT, Page, Paging, Region};
 use reelway_sys::{FileIdentity, Mark};
 
@@ -344,7 +344,7 @@ impl Store {
             });
         });
         self.0.0.ask(Request {
-            what: What::Empty(count),
+            what: Purpose::Empty(count),
             deadline,
             tag: done,
         });

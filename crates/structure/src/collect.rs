@@ -12,7 +12,7 @@ use crate::tokens::{self, Path, word};
 
 /// What a name of a module stands for.
 #[derive(Debug)]
-pub enum What {
+pub enum Meaning {
     /// An item of this file. It may open (a type, a trait): `Item::name` is then a part of it.
     Item { opens: bool },
     /// A function of one line, and the paths on it: it only gives them another name.
@@ -26,7 +26,7 @@ pub enum What {
 /// A name that a module defines or imports.
 #[derive(Debug)]
 pub struct Name {
-    pub what: What,
+    pub what: Meaning,
     pub test: bool,
 }
 
@@ -138,14 +138,14 @@ impl Collector<'_> {
         self.modules[self.module].mentions.push(mention);
     }
 
-    fn define(&mut self, name: String, what: What) {
+    fn define(&mut self, name: String, what: Meaning) {
         let test = self.test;
         let names = &mut self.modules[self.module].names;
         names.entry(name).or_default().push(Name { what, test });
     }
 
     fn item(&mut self, name: &proc_macro2::Ident, opens: bool) {
-        self.define(word(name), What::Item { opens });
+        self.define(word(name), Meaning::Item { opens });
     }
 
     /// Visits as test code if the attributes say so.
@@ -197,7 +197,7 @@ impl Collector<'_> {
             None => path.segments.last().cloned().unwrap_or_default(),
         };
         if !["_", "self", "super", "crate"].contains(&shown.as_str()) {
-            self.define(shown, What::Use(path));
+            self.define(shown, Meaning::Use(path));
         }
     }
 
@@ -219,7 +219,7 @@ impl Collector<'_> {
             file: self.modules[self.module].file,
             ..Module::default()
         });
-        self.define(name.clone(), What::Module(number));
+        self.define(name.clone(), Meaning::Module(number));
         let outer = std::mem::replace(&mut self.module, number);
         self.within.push(name);
         for item in items {
@@ -277,7 +277,7 @@ impl<'ast> Visit<'ast> for Collector<'_> {
                 Item::Enum(item) => this.item(&item.ident, true),
                 Item::Fn(item) => {
                     let name = word(&item.sig.ident);
-                    this.define(name, What::Short(one_line(&item.block)));
+                    this.define(name, Meaning::Short(one_line(&item.block)));
                 }
                 Item::Static(item) => this.item(&item.ident, false),
                 Item::Struct(item) => this.item(&item.ident, true),
@@ -301,7 +301,7 @@ impl<'ast> Visit<'ast> for Collector<'_> {
                     let segments = vec![word(&item.ident)];
                     let rooted = item.ident != "self";
                     if *shown != "_" && rooted {
-                        this.define(word(shown), What::Use(Path { rooted, segments }));
+                        this.define(word(shown), Meaning::Use(Path { rooted, segments }));
                     }
                 }
                 Item::Mod(item) => {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::collect::{Name, Role, What};
+use crate::collect::{Meaning, Name, Role};
 use crate::tokens::Path;
 use crate::tree::Tree;
 
@@ -133,11 +133,11 @@ impl Tree {
                 continue;
             }
             match what {
-                What::Item { opens } => found.push(Target::Item {
+                Meaning::Item { opens } => found.push(Target::Item {
                     file: self.modules[module].file,
                     opens: *opens,
                 }),
-                What::Short(paths) => {
+                Meaning::Short(paths) => {
                     let file = self.modules[module].file;
                     found.push(Target::Item { file, opens: false });
                     let targets = paths.iter();
@@ -145,8 +145,8 @@ impl Tree {
                     let behind: Vec<_> = targets.filter_map(Target::behind).collect();
                     found.extend(behind);
                 }
-                What::Module(child) => found.push(Target::Module(*child)),
-                What::Use(path) => found.extend(self.path(module, path, test, seen)),
+                Meaning::Module(child) => found.push(Target::Module(*child)),
+                Meaning::Use(path) => found.extend(self.path(module, path, test, seen)),
             }
         }
         if found.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::collect::{self, Child, Module, Name, What};
+use crate::collect::{self, Child, Meaning, Module, Name};
 use crate::test_code::is_test_file;
 
 /// Source files: the text by the path.
@@ -90,7 +90,7 @@ impl Tree {
                 ..Module::default()
             });
             let name = Name {
-                what: What::Module(module),
+                what: Meaning::Module(module),
                 test: child.test,
             };
             let names = &mut self.modules[child.parent].names;

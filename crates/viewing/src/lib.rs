@@ -28,7 +28,7 @@ pub use spare::{Download, Spares};
 pub use token::{TOKEN_LENGTH, bearer, is_secret, is_token};
 pub use viewer::{Doing, FILE, Moved, Piece, Progress, Viewer};
 pub use viewers::{
-    Caller, Delivery, Denied, End, Entry, Film, Found, Key, Mismatch, Present, Viewers,
+    Caller, Delivery, Denied, End, Entry, Film, Key, KnownCaller, Mismatch, Present, Viewers,
 };
 pub use windows::{Gather, Next, Window, Windows};
 pub use wire::on_wire;

@@ -104,7 +104,7 @@ pub struct Film<'a> {
 
 /// What is known of a caller.
 #[derive(Clone, Debug)]
-pub struct Found<V> {
+pub struct KnownCaller<V> {
     /// By what they are known again.
     pub key: Key,
     /// How they began: a viewer who comes back is who they were.
@@ -236,7 +236,7 @@ impl<V: Clone> Viewers<V> {
         title: &str,
         delivery: Delivery,
         now: Monotonic,
-    ) -> Result<Found<V>, Denied> {
+    ) -> Result<KnownCaller<V>, Denied> {
         let key = match &caller.token {
             Some(token) if is_token(token) => Key::Token(token.clone()),
             Some(_) => {
@@ -259,7 +259,7 @@ impl<V: Clone> Viewers<V> {
             )));
         }
         let query = past.and_then(|past| past.query.clone());
-        Ok(Found {
+        Ok(KnownCaller {
             delivery: past.map_or(delivery, |past| past.delivery),
             query: query.or(caller.query.clone()),
             present: self.present.get(&key).cloned(),
@@ -364,7 +364,11 @@ mod tests {
         }
     }
 
-    fn find(viewers: &Viewers<u32>, caller: &Caller, seconds: u64) -> Result<Found<u32>, Denied> {
+    fn find(
+        viewers: &Viewers<u32>,
+        caller: &Caller,
+        seconds: u64,
+    ) -> Result<KnownCaller<u32>, Denied> {
         viewers.find(caller, FILM.title, Delivery::Hls, at(seconds))
     }
 

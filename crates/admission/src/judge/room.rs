@@ -15,7 +15,7 @@ use crate::verdict::{BookingId, Newcomer, RefusedFor};
 const MOST: usize = 32;
 
 /// A viewer who could be admitted if others left.
-enum Wish<'a> {
+enum Applicant<'a> {
     /// A newcomer, who may wait for so many seconds.
     Newcomer(&'a Newcomer<'a>, u32),
     /// A present viewer who wants these bins of their needs from now on.
@@ -33,7 +33,7 @@ impl Admission {
         candidates: &[BookingId],
     ) -> Option<Vec<BookingId>> {
         self.advance(now);
-        self.try_without(&Wish::Newcomer(newcomer, wait), candidates)
+        self.try_without(&Applicant::Newcomer(newcomer, wait), candidates)
     }
 
     /// The same for one who is here, and wants the bins `range` of `needs` instead of what is booked.
@@ -47,7 +47,7 @@ impl Admission {
     ) -> Option<Vec<BookingId>> {
         self.advance(now);
         let own = self.take_out(id)?;
-        let wish = Wish::Again(needs, range, own.booking.terms);
+        let wish = Applicant::Again(needs, range, own.booking.terms);
         let gone = self.try_without(&wish, candidates);
         self.put_back(own);
         gone
@@ -92,7 +92,11 @@ impl Admission {
         leave
     }
 
-    fn try_without(&mut self, wish: &Wish<'_>, candidates: &[BookingId]) -> Option<Vec<BookingId>> {
+    fn try_without(
+        &mut self,
+        wish: &Applicant<'_>,
+        candidates: &[BookingId],
+    ) -> Option<Vec<BookingId>> {
         let mut left: Vec<BookingId> = candidates.to_vec();
         let mut out = Vec::new();
         let fits = loop {
@@ -115,21 +119,21 @@ impl Admission {
     }
 
     /// What stands in the way.
-    fn hindrance(&self, wish: &Wish<'_>) -> Option<RefusedFor> {
+    fn hindrance(&self, wish: &Applicant<'_>) -> Option<RefusedFor> {
         let (plays, terms) = match wish {
-            Wish::Newcomer(newcomer, wait @ 1..) => {
+            Applicant::Newcomer(newcomer, wait @ 1..) => {
                 let refused = self.judge(newcomer, *wait).err()?;
                 return Some(refused.reason);
             }
             // When there would be room is not asked: that is looked for second by second.
-            Wish::Newcomer(newcomer, 0) => {
+            Applicant::Newcomer(newcomer, 0) => {
                 let reason = self.turned_away(newcomer);
                 if reason.is_some() {
                     return reason;
                 }
                 (self.plays_of(newcomer, newcomer.needs), Terms::of(newcomer))
             }
-            Wish::Again(needs, (from, to), terms) => {
+            Applicant::Again(needs, (from, to), terms) => {
                 let quarter = self.quarter_at(self.second());
                 (self.plays(needs, *from, *to, quarter), *terms)
             }
@@ -139,7 +143,7 @@ impl Admission {
     }
 
     /// Whether it would help if this one left.
-    fn is_in_the_way(&self, id: BookingId, hindrance: &RefusedFor, wish: &Wish<'_>) -> bool {
+    fn is_in_the_way(&self, id: BookingId, hindrance: &RefusedFor, wish: &Applicant<'_>) -> bool {
         let Some(booking) = self.bookings.get(&id) else {
             return false;
         };
@@ -155,11 +159,11 @@ impl Admission {
                 })
             }
             RefusedFor::Crowd(_) => match wish {
-                Wish::Newcomer(newcomer, _) => {
+                Applicant::Newcomer(newcomer, _) => {
                     let member = Member::new(newcomer.title, newcomer.address, newcomer.user);
                     self.crowd.shares_full(&member, &booking.member)
                 }
-                Wish::Again(..) => false,
+                Applicant::Again(..) => false,
             },
             RefusedFor::Count { .. } => true,
             RefusedFor::Fast => false,

@@ -13,7 +13,7 @@ use super::films::FilmKind;
 use super::model;
 use super::stage::{Films, Stage};
 use super::storm::Answered;
-use super::world::{self, Change, What};
+use super::world::{self, Change, Shortage};
 use crate::bed::limits::MemoryLimit;
 use crate::bed::{Folder, Net, cores};
 use crate::density::trial::answer;
@@ -134,7 +134,7 @@ impl Real {
         }
         if parts.contains(&Part::World) {
             self.changes.clear();
-            for (what, films) in [(What::Link, &scenes), (What::Disk, &vodca)] {
+            for (what, films) in [(Shortage::Link, &scenes), (Shortage::Disk, &vodca)] {
                 let change = world::run(&stage, films, what)?;
                 eprintln!(
                     "{what:?}: {} viewers, {} then; newcomers refused after {:?} s, the first left after {:?} s",

@@ -3,7 +3,7 @@
 use super::crowd;
 use super::model::policies;
 use super::real::{Part, Queue, Real, Run, SECONDS};
-use super::world::{Change, What};
+use super::world::{Change, Shortage};
 use crate::chart::{self, Bar};
 use crate::report::{Figure, Report};
 use crate::stats::{Spread, at};
@@ -288,8 +288,8 @@ fn world(report: &mut Report, changes: &[Change]) {
         report.page += &format!(
             "| {} | {} | {} | {} | {} | {} | {} |\n",
             match change.what {
-                What::Link => "the link, halved",
-                What::Disk => "the disks, a fifth",
+                Shortage::Link => "the link, halved",
+                Shortage::Disk => "the disks, a fifth",
             },
             change.viewers_before(),
             seconds(change.refused_after()),

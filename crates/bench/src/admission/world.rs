@@ -18,7 +18,7 @@ use crate::density::viewers::Begun;
 /// What changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum What {
+pub enum Shortage {
     /// The link: 100 Mbit/s, then 50.
     Link,
     /// The disks: 20 MB/s, then 4.
@@ -37,7 +37,7 @@ const AFTER: u64 = 45;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Change {
     /// What changed.
-    pub what: What,
+    pub what: Shortage,
     /// How viewers began.
     pub begun: Begun,
     /// When it changed, and when it was as before, in seconds of the moments'.
@@ -96,16 +96,16 @@ impl Change {
 
     fn share(&self, moment: &Moment) -> f64 {
         match self.what {
-            What::Link => moment.network,
-            What::Disk => moment.disk,
+            Shortage::Link => moment.network,
+            Shortage::Disk => moment.disk,
         }
     }
 
     /// A name for files.
     pub fn slug(&self) -> &'static str {
         match self.what {
-            What::Link => "link-halved",
-            What::Disk => "disk-slow",
+            Shortage::Link => "link-halved",
+            Shortage::Disk => "disk-slow",
         }
     }
 
@@ -134,15 +134,15 @@ impl Change {
                 let changed = (self.changed.0..self.changed.1).contains(&moment.at);
                 match (changed, self.what) {
                     (false, _) => 1.0,
-                    (true, What::Link) => 0.5,
-                    (true, What::Disk) => 0.2,
+                    (true, Shortage::Link) => 0.5,
+                    (true, Shortage::Disk) => 0.2,
                 }
             }),
         ];
         let last = self.moments.last().map_or(1.0, |moment| moment.at);
         let title = match self.what {
-            What::Link => "A link of 100 Mbit/s that carries 50 for a while",
-            What::Disk => "Disks of 20 MB/s that give 4 for a while",
+            Shortage::Link => "A link of 100 Mbit/s that carries 50 for a while",
+            Shortage::Disk => "Disks of 20 MB/s that give 4 for a while",
         };
         let (x, y) = (
             Axis::linear("seconds", 0.0, last),
@@ -153,22 +153,22 @@ impl Change {
 }
 
 /// Lets it happen.
-pub fn run(stage: &Stage, films: &Films, what: What) -> anyhow::Result<Change> {
+pub fn run(stage: &Stage, films: &Films, what: Shortage) -> anyhow::Result<Change> {
     stage.net.limit(match what {
-        What::Link => "100mbit",
+        Shortage::Link => "100mbit",
         // The disks are what is narrow.
-        What::Disk => "1gbit",
+        Shortage::Disk => "1gbit",
     })?;
     let server = SocketAddr::new(stage.net.server(), 8554);
     let http = SocketAddr::new(stage.net.server(), 8080);
     let (capacity, pool) = match what {
-        What::Link => ("net = \"100Mbit\"\ndisk = \"none\"", "512MiB"),
-        What::Disk => ("net = \"none\"\ndisk = \"20MB/s\"", "64MiB"),
+        Shortage::Link => ("net = \"100Mbit\"\ndisk = \"none\"", "512MiB"),
+        Shortage::Disk => ("net = \"none\"\ndisk = \"20MB/s\"", "64MiB"),
     };
     let config = format!("pool.size = \"{pool}\"\n[capacity]\nmem = \"none\"\n{capacity}\n");
     let mut disk = match what {
-        What::Link => None,
-        What::Disk => Some(DiskLimit::make(&films.folder, 20_000_000)?),
+        Shortage::Link => None,
+        Shortage::Disk => Some(DiskLimit::make(&films.folder, 20_000_000)?),
     };
     let words = disk.as_ref().map(DiskLimit::words);
     let _server = stage.start(films, &config, "world", server, words)?;

@@ -3,7 +3,7 @@
 
 /// What the search found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct SearchResult {
     /// The largest number that was kept up with; 0: none.
     pub most: u32,
     /// The smallest that was not; none: the limit was reached, or time ran out on the way up.
@@ -19,8 +19,8 @@ pub fn largest(
     limit: u32,
     mut goes_on: impl FnMut() -> bool,
     mut keeps_up: impl FnMut(u32) -> anyhow::Result<bool>,
-) -> anyhow::Result<Found> {
-    let mut found = Found::default();
+) -> anyhow::Result<SearchResult> {
+    let mut found = SearchResult::default();
     let mut next = first.min(limit).max(1);
     while goes_on() {
         if keeps_up(next)? {
@@ -47,7 +47,7 @@ pub fn largest(
 mod tests {
     use super::*;
 
-    fn search(truth: u32, limit: u32) -> (Found, u32) {
+    fn search(truth: u32, limit: u32) -> (SearchResult, u32) {
         let mut trials = 0;
         let found = largest(
             50,
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(
             search(10_000, 400),
             (
-                Found {
+                SearchResult {
                     most: 400,
                     too_many: None
                 },
@@ -91,7 +91,7 @@ mod tests {
         );
         assert_eq!(
             largest(50, 400, || false, |_| Ok(true)).unwrap(),
-            Found::default()
+            SearchResult::default()
         );
     }
 }

@@ -50,7 +50,7 @@ const POOL: &str = "512MiB";
 
 /// What was measured of a server.
 #[derive(Default)]
-struct Found {
+struct ServerCost {
     us_mb: Vec<f64>,
     /// Seconds of CPU of all runs, and of them of comparisons.
     cpu: f64,
@@ -81,7 +81,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         Server::start(&bytes.films, &state, &["--config", config])
     };
     let servers = [start(false)?, start(true)?];
-    let mut found = [Found::default(), Found::default()];
+    let mut found = [ServerCost::default(), ServerCost::default()];
     let load = |server: &Server| Load {
         target: super::load::Target::Parts(server.http, "/film/file"),
         connections: args.connections,

@@ -440,10 +440,10 @@ fn pool(out: &mut String, results: &Results) {
     let _ = writeln!(
         out,
         "**Where Reelway is nearer to MARS than to the paper.** The paper sends from the ordinary page cache and blames \
-         MARS for buffers of its own, which grew until the machine failed. Reelway's pinned pool is such a buffer. What \
+         MARS for buffers of its own, which grew until the machine failed. Reelway's pinned pool is such a buffer. StreamKind \
          answers the paper is that it is bounded: its size is given, nothing is allocated beside it, viewers of the same \
          film share blocks, and who finds no room waits. Against a bare loop that sends batches of 8 from the page cache \
-         (`pread` and one `sendmsg` that the kernel cuts: {cache:.0} ns a packet) the gain {gain}. What it costs is that \
+         (`pread` and one `sendmsg` that the kernel cuts: {cache:.0} ns a packet) the gain {gain}. StreamKind it costs is that \
          the memory is Reelway's even when nobody watches, and that what cannot be read directly at a position (pipes, \
          devices) is not served.\n"
     );

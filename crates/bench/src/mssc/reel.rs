@@ -12,7 +12,7 @@ use reelway_media::{IndexOptions, Kind};
 use reelway_rtp::{Header, PayloadOptions};
 use reelway_sender::{
     BackendChoice, FileStream, FilmStream, Lateness, Out, Sender, SenderConfig, Stream,
-    StreamEvent, StreamHandle, TrackOut, What,
+    StreamEvent, StreamHandle, StreamKind, TrackOut,
 };
 use reelway_store::{Store, StoreConfig};
 
@@ -174,7 +174,7 @@ pub fn sessions(task: &Sessions, backend: &str) -> anyhow::Result<Outcome> {
         .map(|ssrc| {
             let tell = tell.clone();
             let out = track(0, ssrc, task.to, task.to);
-            let what = What::File(FileStream {
+            let what = StreamKind::File(FileStream {
                 source: Arc::clone(&source),
                 position: 0,
                 packet_bytes: task.bytes,
@@ -265,7 +265,7 @@ pub fn traffic(task: &Traffic, backend: &str, burst: u16) -> anyhow::Result<Outc
             // Places all over the films, as far as the time measured leaves room.
             let room = (film.title.duration as f64 / 1e9 - seconds).max(0.0);
             let place = room * f64::from(number) / f64::from(task.streams.max(1));
-            let what = What::Film(FilmStream {
+            let what = StreamKind::Film(FilmStream {
                 links: Vec::new(),
                 film: opened.clone(),
                 tracks: tracks

@@ -14,7 +14,7 @@ pub struct Reading {
 }
 
 /// Memory held along a film's time.
-pub(super) struct Held {
+pub(super) struct HeldMemory {
     /// Quarter seconds of the film.
     pub(super) bins: usize,
     reading: Reading,
@@ -32,10 +32,10 @@ struct Hold {
     high: u32,
 }
 
-impl Held {
-    pub(super) fn new(bins: usize, reading: Reading) -> Held {
+impl HeldMemory {
+    pub(super) fn new(bins: usize, reading: Reading) -> HeldMemory {
         let block = reading.block.max(1);
-        Held {
+        HeldMemory {
             bins,
             reading: Reading { block, ..reading },
             all: Vec::new(),

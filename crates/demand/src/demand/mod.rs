@@ -8,7 +8,7 @@ use std::sync::Arc;
 use reelway_media::{Kind, Nanos, Paged, Samples, SamplesError, Title};
 use reelway_rtp::{Bytes, Payload, PayloadOptions};
 
-use self::held::{Held, SideBySide};
+use self::held::{HeldMemory, SideBySide};
 use self::shares::shares;
 use crate::curve::{BIN, Counted, Curve, runs};
 
@@ -146,7 +146,7 @@ impl Demand {
     ) -> Result<Demand, SamplesError> {
         let bins = usize::try_from(title.duration.max(0) / BIN).unwrap_or(0) + 1;
         let mut tracks = Vec::with_capacity(title.tracks.len());
-        let mut held = Held::new(bins, reading);
+        let mut held = HeldMemory::new(bins, reading);
         for (index, track) in title.tracks.iter().enumerate() {
             let mut needs = TrackDemand {
                 bytes: vec![0; bins],
@@ -189,7 +189,7 @@ impl Demand {
     /// For the moment in which a film is opened and its samples have not been read yet.
     pub fn rough(title: &Title, payload: PayloadOptions, reading: Reading) -> Demand {
         let bins = usize::try_from(title.duration.max(0) / BIN).unwrap_or(0) + 1;
-        let mut held = Held::new(bins, reading);
+        let mut held = HeldMemory::new(bins, reading);
         let side_by_side = SideBySide::of(title);
         let of_track = |track: &reelway_media::Track| {
             let mut needs = TrackDemand {
@@ -225,7 +225,7 @@ impl Demand {
         Demand::new(title, tracks, &mut held)
     }
 
-    fn new(title: &Title, tracks: Vec<TrackDemand>, held: &mut Held) -> Demand {
+    fn new(title: &Title, tracks: Vec<TrackDemand>, held: &mut HeldMemory) -> Demand {
         let largest = title.video().map_or(0, |(_, track)| largest_gop(track));
         let first = |kind| title.tracks.iter().position(|track| track.kind == kind);
         let usual = [title.video().map(|(index, _)| index), first(Kind::Audio)];

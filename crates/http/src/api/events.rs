@@ -20,7 +20,7 @@ use reelway_supervise::{self as supervise, lock};
 use serde::Serialize;
 use tokio::sync::broadcast;
 
-use super::feed::{Batch, GZIP, Piece, Told};
+use super::feed::{Batch, GZIP, KnownSessions, Piece};
 use super::node::{Node, Overview};
 use crate::answer::{self, Answer};
 use crate::blocking::blocking;
@@ -49,7 +49,7 @@ pub(crate) struct Events {
     /// Films that changed since the last look.
     films: Mutex<BTreeSet<String>>,
     /// Held while texts are made, by threads that may wait.
-    told: Mutex<Told>,
+    told: Mutex<KnownSessions>,
     /// Held for moments.
     texts: Mutex<Texts>,
     /// Taken by the one who makes the first text; the others wait for it.
@@ -130,7 +130,7 @@ impl Events {
         let mut told = lock(&self.told);
         if self.count() == 0 {
             // Nobody has to be told what changed meanwhile.
-            *told = Told::default();
+            *told = KnownSessions::default();
             told.look(&overview.status.sessions.in_order(), usize::MAX);
         }
         let mut pieces = told.in_full();

@@ -65,7 +65,7 @@ fn deflated(bytes: &[u8]) -> Vec<u8> {
 
 /// The sessions as those who listen know them.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct KnownSessions {
     sessions: BTreeMap<u64, (Session, Moment)>,
     /// Where the last look for changes ended: the next goes on there.
     turn: u64,
@@ -114,7 +114,7 @@ impl Changed {
     }
 }
 
-impl Told {
+impl KnownSessions {
     /// Compares with the sessions there are `now` (by their numbers). At most `most` of those that are new or have
     /// changed are told of: new ones first, then those that do something else than before, then the others in turn.
     pub fn look(&mut self, now: &[Session], most: usize) -> Changes {
@@ -269,8 +269,8 @@ mod tests {
     fn what_is_new_since_the_last_look_is_told_once() {
         let sessions = Sessions::new(Limits::default());
         let viewers = viewers(&sessions, 3);
-        let mut told = Told::default();
-        let look = |told: &mut Told| told.look(&sessions.in_order(), 100);
+        let mut told = KnownSessions::default();
+        let look = |told: &mut KnownSessions| told.look(&sessions.in_order(), 100);
         assert_eq!(look(&mut told).added.len(), 3);
         assert_eq!(look(&mut told), Changes::default());
         viewers[1].progress.lock().unwrap().bytes = 7;
@@ -286,7 +286,7 @@ mod tests {
     fn of_many_changes_a_few_are_told_at_a_time_each_in_its_turn_and_new_states_first() {
         let sessions = Sessions::new(Limits::default());
         let viewers = viewers(&sessions, 7);
-        let mut told = Told::default();
+        let mut told = KnownSessions::default();
         assert_eq!(told.look(&sessions.in_order(), 4).added.len(), 4);
         assert_eq!(told.look(&sessions.in_order(), 4).added.len(), 3);
         let mut seen = Vec::new();
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn everything_told_so_far_comes_in_pieces_of_bounded_size() {
         let sessions = Sessions::new(Limits::default());
-        let mut told = Told::default();
+        let mut told = KnownSessions::default();
         let empty = told.in_full();
         assert_eq!(empty.len(), 1);
         assert!(String::from_utf8_lossy(&empty[0].plain).contains("\"total\":0"));

@@ -24,7 +24,7 @@ const MOST: usize = 200;
 const USUAL: usize = 50;
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct Wish {
+pub(crate) struct FilmQuery {
     #[serde(default)]
     q: String,
     /// Only the film with this number (32 hexadecimal digits), of those on other servers.
@@ -316,7 +316,7 @@ pub(crate) async fn films(
     State(catalogue): State<Arc<dyn Catalogue>>,
     State(status): State<Arc<Status>>,
     State(films): State<Arc<Films>>,
-    wish: Result<Query<Wish>, QueryRejection>,
+    wish: Result<Query<FilmQuery>, QueryRejection>,
     reply: Reply,
 ) -> Answer {
     let Query(wish) = match wish {
@@ -329,7 +329,7 @@ pub(crate) async fn films(
 }
 
 impl List {
-    fn of(catalogue: &dyn Catalogue, films: &Films, status: &Status, wish: &Wish) -> List {
+    fn of(catalogue: &dyn Catalogue, films: &Films, status: &Status, wish: &FilmQuery) -> List {
         let words: Vec<String> = wish.q.split_whitespace().map(str::to_lowercase).collect();
         let mut found: Vec<Arc<Entry>> = catalogue.list();
         if wish.identity.is_some() {

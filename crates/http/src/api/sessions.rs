@@ -13,7 +13,7 @@ const MOST: usize = 200;
 const USUAL: usize = 50;
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct Wish {
+pub(crate) struct SessionQuery {
     title: Option<String>,
     protocol: Option<String>,
     #[serde(default)]
@@ -42,7 +42,7 @@ struct List {
 
 pub(crate) async fn sessions(
     State(sessions): State<Sessions>,
-    wish: Result<Query<Wish>, QueryRejection>,
+    wish: Result<Query<SessionQuery>, QueryRejection>,
     reply: Reply,
 ) -> Answer {
     let Query(wish) = match wish {
@@ -61,7 +61,7 @@ pub(crate) async fn sessions(
         .await
 }
 
-fn page(sessions: &Sessions, wish: Wish, protocol: Option<Protocol>) -> List {
+fn page(sessions: &Sessions, wish: SessionQuery, protocol: Option<Protocol>) -> List {
     let per_page = wish.per_page.unwrap_or(USUAL).clamp(1, MOST);
     let page = wish.page.unwrap_or(1).max(1);
     let wanted = Wanted {

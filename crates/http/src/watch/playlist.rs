@@ -76,7 +76,7 @@ impl Playlists {
             viewer.answered();
             viewer.token.clone()
         };
-        let of = Asked {
+        let of = PlaylistRequest {
             film,
             target,
             token,
@@ -85,7 +85,7 @@ impl Playlists {
         Ok(self.make(of, &Asker::of(request)).await)
     }
 
-    async fn make(&self, asked: Asked, asker: &Asker) -> Answer {
+    async fn make(&self, asked: PlaylistRequest, asker: &Asker) -> Answer {
         // Those of long films are long, and are made and compressed for each viewer.
         let make = move || Ok(asked.text());
         let mut answer = self.desk.answer(asker, make).await;
@@ -117,14 +117,14 @@ pub(crate) struct Presented {
 }
 
 /// A playlist that a viewer has asked for.
-struct Asked {
+struct PlaylistRequest {
     film: Presented,
     target: Target,
     token: String,
     token_in_segments: bool,
 }
 
-impl Asked {
+impl PlaylistRequest {
     fn text(&self) -> Text {
         let Presented {
             wanted,

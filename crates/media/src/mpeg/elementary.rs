@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::bare::Bare;
 use super::clock::{Clock, RATE, WRAP, wait};
 use super::coded::Group;
-use super::finder::{Finder, Found};
+use super::finder::{Finder, FoundSample};
 use super::pes::{Carried, Stamp, Stream};
 use super::psi::Stated;
 use super::sounds::{Framing, GAP};
@@ -312,7 +312,7 @@ impl Elementary {
         stamp
     }
 
-    fn add(&mut self, found: Found, clock: &mut Clock, view: &mut u64) {
+    fn add(&mut self, found: FoundSample, clock: &mut Clock, view: &mut u64) {
         let start = self.gone + found.start as u64;
         let stamp = self.stamp(start);
         if found.other {
@@ -388,7 +388,7 @@ impl Elementary {
     fn picture_time(
         &mut self,
         stamp: Option<Stamp>,
-        found: &Found,
+        found: &FoundSample,
         clock: &mut Clock,
     ) -> (i64, i32) {
         let (last, order) = (self.table.last(), found.order);

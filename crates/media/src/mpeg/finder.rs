@@ -17,7 +17,7 @@ pub enum Finder {
 }
 
 /// A sample that was found.
-pub struct Found {
+pub struct FoundSample {
     pub start: usize,
     pub size: u32,
     pub sync: bool,
@@ -86,8 +86,8 @@ impl Finder {
     }
 
     /// The next whole sample in `bytes`, which are those of the last call and more. `is_end`: nothing follows.
-    pub fn next(&mut self, bytes: &[u8], is_end: bool) -> Option<Found> {
-        let found = |start, size, sync| Found {
+    pub fn next(&mut self, bytes: &[u8], is_end: bool) -> Option<FoundSample> {
+        let found = |start, size, sync| FoundSample {
             start,
             size,
             sync,
@@ -100,21 +100,21 @@ impl Finder {
             Finder::Pictures(pictures) => {
                 let picture = pictures.next(bytes, is_end)?;
                 let sync = picture.sync && pictures.parameters.are_known();
-                Some(Found {
+                Some(FoundSample {
                     counted: Some(picture.counted),
                     ..found(picture.start, picture.size, sync)
                 })
             }
             Finder::Coded(coded) => {
                 let picture = coded.next(bytes, is_end)?;
-                Some(Found {
+                Some(FoundSample {
                     order: Some(picture.order),
                     ..found(picture.start, picture.size, picture.sync)
                 })
             }
             Finder::Visual(visual) => {
                 let picture = visual.next(bytes, is_end)?;
-                Some(Found {
+                Some(FoundSample {
                     own: Some(picture.shown),
                     ..found(picture.start, picture.size, picture.sync)
                 })
@@ -126,7 +126,7 @@ impl Finder {
                     *kind = framing.kind(first);
                     frames.only(kind.as_ref().and_then(|_| framing.setup(first)));
                 }
-                Some(Found {
+                Some(FoundSample {
                     other: frame.other,
                     ..found(frame.start, frame.size as u32, kind.is_some())
                 })

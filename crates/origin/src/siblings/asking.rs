@@ -11,7 +11,7 @@ use tracing::{debug, info, warn};
 
 use super::choice::Candidate;
 use super::group::Group;
-use super::held::{AtSiblings, Held};
+use super::held::{AtSibling, AtSiblings};
 use super::pace::Paces;
 use crate::fault::Fault;
 use crate::indexes;
@@ -40,7 +40,7 @@ pub(crate) struct Siblings {
 }
 
 /// What came of asking a sibling.
-enum Asked {
+enum SiblingAnswer {
     /// It lacks the film.
     Absent,
     /// It has it, and gave so many bytes.
@@ -87,14 +87,21 @@ impl Siblings {
             let Ok(_turn) = self.turns.try_acquire() else {
                 return 0;
             };
-            if let Asked::Gave(bytes) = self.ask(candidate.number, film, start, into).await {
+            if let SiblingAnswer::Gave(bytes) = self.ask(candidate.number, film, start, into).await
+            {
                 return bytes;
             }
         }
         0
     }
 
-    async fn ask(&self, sibling: usize, film: &AtSiblings, start: u64, into: &mut [u8]) -> Asked {
+    async fn ask(
+        &self,
+        sibling: usize,
+        film: &AtSiblings,
+        start: u64,
+        into: &mut [u8],
+    ) -> SiblingAnswer {
         let began = reelway_clock::now();
         let mut have = 0;
         let attempt = self.attempt(sibling, film, start, into, &mut have);
@@ -103,7 +110,7 @@ impl Siblings {
         self.group.came(sibling, have as u64);
         let now = reelway_clock::now();
         match result {
-            Ok(false) => return Asked::Absent,
+            Ok(false) => return SiblingAnswer::Absent,
             Ok(true) => {
                 self.group.answered(sibling);
                 let took = now.since(began);
@@ -119,7 +126,7 @@ impl Siblings {
             }
             Err(fault) => self.group.failed(sibling, &fault),
         }
-        Asked::Gave(have)
+        SiblingAnswer::Gave(have)
     }
 
     /// `false`: the sibling lacks the film.
@@ -133,9 +140,9 @@ impl Siblings {
     ) -> Result<bool, Fault> {
         let now = reelway_clock::now();
         let (path, version) = match film.at(sibling, now) {
-            Held::Here(path, version) => (path, version),
-            Held::Absent(_) => return Ok(false),
-            Held::Unknown => {
+            AtSibling::Here(path, version) => (path, version),
+            AtSibling::Absent(_) => return Ok(false),
+            AtSibling::Unknown => {
                 let number = film.number().unwrap_or_default();
                 let found = self.group.find(sibling, number).await?;
                 let Some(found) = found.and_then(|found| found.at_sibling(film.len())) else {

@@ -19,12 +19,12 @@ pub(crate) struct AtSiblings {
     /// What tells its version from all others; `None`: nothing does for sure, so it is not shared.
     number: Option<u128>,
     len: u64,
-    held: Mutex<HashMap<usize, Held>>,
+    held: Mutex<HashMap<usize, AtSibling>>,
 }
 
 /// A film at a sibling.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Held {
+pub(super) enum AtSibling {
     /// It was not asked for.
     Unknown,
     /// Its file has this path and version there.
@@ -54,26 +54,26 @@ impl AtSiblings {
     }
 
     /// What is known of it at a sibling.
-    pub(super) fn at(&self, sibling: usize, now: Monotonic) -> Held {
+    pub(super) fn at(&self, sibling: usize, now: Monotonic) -> AtSibling {
         match self.held().get(&sibling) {
-            Some(Held::Absent(until)) if *until <= now => Held::Unknown,
+            Some(AtSibling::Absent(until)) if *until <= now => AtSibling::Unknown,
             Some(held) => held.clone(),
-            None => Held::Unknown,
+            None => AtSibling::Unknown,
         }
     }
 
     /// It is there under this path, in this version.
     pub(super) fn is_here(&self, sibling: usize, path: &str, version: &Version) {
-        let here = Held::Here(path.to_owned(), version.clone());
+        let here = AtSibling::Here(path.to_owned(), version.clone());
         self.held().insert(sibling, here);
     }
 
     /// It is not there.
     pub(super) fn is_absent(&self, sibling: usize, now: Monotonic) {
-        self.held().insert(sibling, Held::Absent(now + ABSENT));
+        self.held().insert(sibling, AtSibling::Absent(now + ABSENT));
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<usize, Held>> {
+    fn held(&self) -> MutexGuard<'_, HashMap<usize, AtSibling>> {
         // Each is set in one step.
         supervise::whole(self.held.lock())
     }
@@ -87,11 +87,11 @@ mod tests {
     fn a_film_that_a_sibling_lacks_is_asked_for_again_after_three_seconds() {
         let film = AtSiblings::new(&FileIdentity::remote(7, 10, 0), true);
         let at = |seconds: u64| Monotonic::from_nanos(seconds * 1_000_000_000);
-        assert_eq!(film.at(0, at(1)), Held::Unknown);
+        assert_eq!(film.at(0, at(1)), AtSibling::Unknown);
         film.is_absent(0, at(1));
-        assert!(matches!(film.at(0, at(3)), Held::Absent(_)));
-        assert_eq!(film.at(0, at(4)), Held::Unknown);
-        assert_eq!(film.at(1, at(1)), Held::Unknown, "another one");
+        assert!(matches!(film.at(0, at(3)), AtSibling::Absent(_)));
+        assert_eq!(film.at(0, at(4)), AtSibling::Unknown);
+        assert_eq!(film.at(1, at(1)), AtSibling::Unknown, "another one");
     }
 
     #[test]

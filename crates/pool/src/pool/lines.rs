@@ -7,7 +7,7 @@ use reelway_time::Monotonic;
 
 use super::Pool;
 use super::queue::{Queue, Wait};
-use crate::request::{Finished, Read, Request, Urgency, What};
+use crate::request::{Finished, Purpose, Read, Request, Urgency};
 use crate::world::{Source, World};
 
 impl<W: World> Pool<W> {
@@ -41,7 +41,7 @@ impl<W: World> Pool<W> {
 
     /// Blocks that a request has to have read by this queue.
     fn needs_of(&self, number: usize, request: &Request<W>) -> usize {
-        let What::Blocks(source, blocks) = &request.what else {
+        let Purpose::Blocks(source, blocks) = &request.what else {
             return 0;
         };
         blocks

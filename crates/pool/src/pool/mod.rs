@@ -31,7 +31,7 @@ use crate::ahead::Ahead;
 use crate::block::{Pin, Resident};
 use crate::films::{Films, Numbered};
 use crate::news::News;
-use crate::request::{Failure, Finished, Given, Pending, Read, Request, Urgency, What};
+use crate::request::{Failure, Finished, Given, Pending, Purpose, Read, Request, Urgency};
 use crate::world::{Source, World};
 
 enum Slot<M> {
@@ -222,8 +222,8 @@ impl<W: World> Pool<W> {
         now: Monotonic,
     ) -> Result<Option<Finished<W>>, (Request<W>, Wait)> {
         let (source, blocks) = match &request.what {
-            What::Blocks(source, blocks) => (source.clone(), blocks.clone()),
-            What::Empty(count) => {
+            Purpose::Blocks(source, blocks) => (source.clone(), blocks.clone()),
+            Purpose::Empty(count) => {
                 let count = *count;
                 // It replaces no film's block: the policy is told of one there cannot be.
                 let none = BlockId {

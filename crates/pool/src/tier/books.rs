@@ -27,7 +27,7 @@ pub struct Record<F> {
 
 /// Where a block lies, and what is known of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct TierBlock {
     /// The slot.
     pub slot: u32,
     /// Its bytes.
@@ -59,7 +59,7 @@ struct Writing {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Look {
     /// From here; [`Books::read`] says how it went.
-    Held(Held),
+    Held(TierBlock),
     /// From afar; to be let in when it has come?
     Missed {
         /// Whether it is.
@@ -167,7 +167,7 @@ impl<F: Copy + Eq + Hash> Books<F> {
             entry.in_use = true;
             let (len, sum) = (entry.len, entry.sum);
             self.policy.hit(slot, now);
-            return Look::Held(Held { slot, len, sum });
+            return Look::Held(TierBlock { slot, len, sum });
         }
         self.stats.misses += 1;
         let admit = self.missed.note(name, self.admit);
@@ -180,7 +180,7 @@ impl<F: Copy + Eq + Hash> Books<F> {
     /// A block was read, or could not be. Whether it stays: if not, its slot must be told empty on the disk before
     /// [`Books::give_back`].
     #[must_use]
-    pub fn read(&mut self, held: Held, well: bool, now: Duration) -> bool {
+    pub fn read(&mut self, held: TierBlock, well: bool, now: Duration) -> bool {
         let mut is_purged = false;
         if let Some(entry) = &mut self.entries[held.slot as usize] {
             entry.in_use = false;

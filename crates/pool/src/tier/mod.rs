@@ -15,6 +15,6 @@ mod budget;
 mod missed;
 mod stats;
 
-pub use books::{Books, Held, Look, Record};
+pub use books::{Books, Look, Record, TierBlock};
 pub use budget::{Budget, HOURS, Hours};
 pub use stats::TierStats;

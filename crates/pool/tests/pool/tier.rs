@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use reelway_cache::{BlockId, Policy, Spec};
 use reelway_determinism::Random;
-use reelway_pool::tier::{Books, Budget, HOURS, Held, Look, Record};
+use reelway_pool::tier::{Books, Budget, HOURS, Look, Record, TierBlock};
 
 const NOW: Duration = Duration::ZERO;
 
@@ -33,7 +33,7 @@ fn a_block_is_let_in_when_it_was_missed_often_enough_and_the_day_s_bytes_last() 
     assert_eq!(books.room(id(1), 600, 9, NOW), None, "the day's bytes");
     assert_eq!(books.room(id(1), 600, 40, NOW), Some(1 - slot), "a day on");
     books.failed(1 - slot);
-    let held = Held {
+    let held = TierBlock {
         slot,
         len: 600,
         sum: 77,
@@ -164,7 +164,7 @@ fn no_slot_is_ever_given_to_two_blocks() {
         let films = [books.open(1, NOW), books.open(2, NOW)];
         // What is being written, and what is being read, by slot.
         let mut writes: BTreeMap<u32, BlockId> = BTreeMap::new();
-        let mut reads: Vec<(BlockId, Held)> = Vec::new();
+        let mut reads: Vec<(BlockId, TierBlock)> = Vec::new();
         // Whose film was purged since they began.
         let mut purged: BTreeSet<u32> = BTreeSet::new();
         let mut sums: BTreeMap<BlockId, u64> = BTreeMap::new();
@@ -186,7 +186,7 @@ fn no_slot_is_ever_given_to_two_blocks() {
                 2 | 3 if writes.values().all(|of| *of != id) => {
                     if let Some(slot) = books.room(id, 1, step, now) {
                         assert!(slot < slots && writes.insert(slot, id).is_none());
-                        let read = |(_, held): &(BlockId, Held)| held.slot == slot;
+                        let read = |(_, held): &(BlockId, TierBlock)| held.slot == slot;
                         assert!(!reads.iter().any(read), "seed {seed}: it is being read");
                     }
                 }

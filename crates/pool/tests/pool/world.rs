@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use reelway_cache::{BlockId, FilmId, Spec};
-use reelway_pool::{Ahead, Failure, Finished, Given, Pool, Read, Request, Source, What, World};
+use reelway_pool::{Ahead, Failure, Finished, Given, Pool, Purpose, Read, Request, Source, World};
 use reelway_time::Monotonic;
 
 /// A block's memory: it knows where it is, and what was read into it last.
@@ -115,7 +115,7 @@ impl Owner {
         result
     }
 
-    fn ask(&mut self, tag: u64, what: What<Numbers>, deadline: u64) {
+    fn ask(&mut self, tag: u64, what: Purpose<Numbers>, deadline: u64) {
         let deadline = Monotonic::from_nanos(deadline);
         self.with_pool(|pool, now, finished| {
             let request = Request {
@@ -128,11 +128,11 @@ impl Owner {
     }
 
     pub fn fetch(&mut self, tag: u64, film: Film, blocks: Range<u32>, deadline: u64) {
-        self.ask(tag, What::Blocks(film, blocks), deadline);
+        self.ask(tag, Purpose::Blocks(film, blocks), deadline);
     }
 
     pub fn allocate(&mut self, tag: u64, count: usize, deadline: u64) {
-        self.ask(tag, What::Empty(count), deadline);
+        self.ask(tag, Purpose::Empty(count), deadline);
     }
 
     /// The `nth` read under way is done.

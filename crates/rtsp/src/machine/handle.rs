@@ -8,7 +8,7 @@ use reelway_time::Monotonic;
 use crate::machine::describe::METHODS;
 use crate::machine::event::{Action, ConnId, Event};
 use crate::machine::state::{Connection, Machine};
-use crate::machine::step::{Asked, Pending, Refused, Step};
+use crate::machine::step::{Pending, Refused, RequestHead, Step};
 use crate::message::{Method, Request};
 use crate::parser::Malformed;
 use crate::response::{Response, Status};
@@ -70,7 +70,7 @@ impl<W: Clone, F> Machine<W, F> {
                 .split(',')
                 .any(|word| word.trim().eq_ignore_ascii_case("close"))
         };
-        let asked = Asked {
+        let asked = RequestHead {
             method: request.method.clone(),
             url: request.url.clone(),
             cseq: request.cseq().map(str::to_owned),
@@ -181,7 +181,7 @@ impl<W: Clone, F> Machine<W, F> {
         self.carry_on(conn, asked, step);
     }
 
-    fn carry_on(&mut self, conn: ConnId, asked: Asked, step: Result<Step<W, F>, Refused>) {
+    fn carry_on(&mut self, conn: ConnId, asked: RequestHead, step: Result<Step<W, F>, Refused>) {
         match step {
             Ok(Step::Wait(job, pending)) => {
                 let Some(connection) = self.connections.get_mut(&conn) else {
@@ -198,7 +198,7 @@ impl<W: Clone, F> Machine<W, F> {
         }
     }
 
-    fn answer(&mut self, conn: ConnId, asked: &Asked, answer: &Response) {
+    fn answer(&mut self, conn: ConnId, asked: &RequestHead, answer: &Response) {
         let Some(connection) = self.connections.get(&conn) else {
             return;
         };

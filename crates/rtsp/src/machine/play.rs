@@ -8,7 +8,7 @@ use crate::header::rtp_info;
 use crate::machine::event::{Action, ConnId};
 use crate::machine::session::{Phase, Session};
 use crate::machine::state::Machine;
-use crate::machine::step::{Judged, Pace, Pending, Playing, Refused, Step, Wanted, no_room};
+use crate::machine::step::{Judged, Pace, Pending, PlayRequest, Playing, Refused, Step, no_room};
 use crate::message::Request;
 use crate::response::{Response, Status};
 use crate::seam::{Carriage, EndReason, Job, Out, Outcome, PlayInfo, PlayOrder, Refusal};
@@ -36,7 +36,7 @@ impl<W: Clone, F> Machine<W, F> {
             scale: request.headers.get("Scale").is_some(),
             speed: request.headers.get("Speed").is_some(),
         };
-        let wanted = Wanted {
+        let wanted = PlayRequest {
             session: name.clone(),
             range,
             pace,
@@ -55,7 +55,7 @@ impl<W: Clone, F> Machine<W, F> {
     /// Where the stream stands is known.
     pub(super) fn located(
         &mut self,
-        wanted: Wanted,
+        wanted: PlayRequest,
         position: Nanos,
     ) -> Result<Step<W, F>, Refused> {
         if let Some(session) = self.sessions.get_mut(&wanted.session) {
@@ -66,8 +66,12 @@ impl<W: Clone, F> Machine<W, F> {
 
     /// Finds out what PLAY comes to for a stream at `position`, and takes the first step: every move is judged before it
     /// is made.
-    fn begin_to_play(&mut self, wanted: Wanted, position: Nanos) -> Result<Step<W, F>, Refused> {
-        let Wanted {
+    fn begin_to_play(
+        &mut self,
+        wanted: PlayRequest,
+        position: Nanos,
+    ) -> Result<Step<W, F>, Refused> {
+        let PlayRequest {
             session: name,
             range: wish,
             pace,
@@ -340,7 +344,7 @@ impl<W: Clone, F> Machine<W, F> {
         };
         let (name, claimed, made) = match pending {
             Pending::Describe { .. } | Pending::Setup(_) | Pending::Admission(_) => return,
-            Pending::Locate(Wanted { session, .. })
+            Pending::Locate(PlayRequest { session, .. })
             | Pending::Move(Playing { session, .. })
             | Pending::Pause { session } => (session, false, false),
             Pending::Claim(playing, _) | Pending::Make(playing) => (playing.session, true, false),

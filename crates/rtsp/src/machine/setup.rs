@@ -14,7 +14,7 @@ use crate::machine::describe::{no_film_named, refuse_film};
 use crate::machine::event::{Action, ConnId};
 use crate::machine::session::{Phase, Session, SetUpTrack};
 use crate::machine::state::Machine;
-use crate::machine::step::{Agreement, FirstSetup, Pending, Refused, Step, Wish, no_room};
+use crate::machine::step::{Agreement, FirstSetup, Pending, Refused, SetupRequest, Step, no_room};
 use crate::message::Request;
 use crate::response::{Response, Status};
 use crate::seam::{Again, EndReason, Job, Newcomer, Out, Refusal, TrackOrder};
@@ -49,7 +49,7 @@ impl<W: Clone, F> Machine<W, F> {
             };
             return Err(Response::refuse(Status::UNSUPPORTED_TRANSPORT, words));
         }
-        let wish = Wish {
+        let wish = SetupRequest {
             url: request.url.clone(),
             origin,
             offers: can,
@@ -98,7 +98,7 @@ impl<W: Clone, F> Machine<W, F> {
         conn: ConnId,
         request: &Request,
         target: &Target,
-        wish: Wish,
+        wish: SetupRequest,
     ) -> Result<Step<W, F>, Refused> {
         let (name, session) = self.session_of(conn, request)?;
         if session.busy || matches!(session.phase, Phase::Playing { .. }) {
@@ -226,7 +226,7 @@ impl<W: Clone, F> Machine<W, F> {
         session: Option<&str>,
         film: &Film<F>,
         track: FilmTrack,
-        wish: Wish,
+        wish: SetupRequest,
     ) -> Result<(SetUpTrack<W>, Agreed), Refused> {
         let ssrc = self.free_ssrc();
         let (seq, rtp_base) = ((self.settings.random)() as u16, (self.settings.random)());

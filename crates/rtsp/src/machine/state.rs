@@ -8,7 +8,7 @@ use reelway_time::{Listening, Monotonic};
 use crate::config::RtspConfig;
 use crate::machine::event::{Action, ConnId};
 use crate::machine::session::{Phase, Session};
-use crate::machine::step::{Asked, Pending, Refused};
+use crate::machine::step::{Pending, Refused, RequestHead};
 use crate::message::Request;
 use crate::response::{Response, Status};
 
@@ -51,7 +51,7 @@ pub(super) struct Connection<W, F> {
     /// It is to be closed; nothing it asks is answered any more.
     pub closing: bool,
     /// What waits for a job.
-    pub pending: Option<(Asked, Pending<W, F>)>,
+    pub pending: Option<(RequestHead, Pending<W, F>)>,
 }
 
 impl<W: Clone, F> Machine<W, F> {

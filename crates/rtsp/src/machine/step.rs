@@ -27,7 +27,7 @@ pub(super) type Refused = Response;
 
 /// What of a request its answer needs.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct RequestHead {
     pub method: Method,
     pub url: String,
     pub cseq: Option<String>,
@@ -51,7 +51,7 @@ pub(super) enum Pending<W, F> {
     Describe(Described),
     Setup(Box<FirstSetup>),
     Admission(Box<Agreement<W, F>>),
-    Locate(Wanted),
+    Locate(PlayRequest),
     Claim(Playing, Box<PlayOrder<W, F>>),
     Make(Playing),
     Judge(Playing, Judged),
@@ -61,13 +61,13 @@ pub(super) enum Pending<W, F> {
 
 /// A session's first SETUP, whose film is being fetched.
 pub(super) struct FirstSetup {
-    pub wish: Wish,
+    pub wish: SetupRequest,
     pub target: Target,
     pub user_agent: Option<String>,
 }
 
 /// What a SETUP asks for besides the film.
-pub(super) struct Wish {
+pub(super) struct SetupRequest {
     pub url: String,
     pub origin: String,
     pub offers: Vec<Offer>,
@@ -83,7 +83,7 @@ pub(super) struct Agreement<W, F> {
 }
 
 /// What a PLAY asks for.
-pub(super) struct Wanted {
+pub(super) struct PlayRequest {
     pub session: String,
     pub range: NptRange,
     pub pace: Pace,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use reelway_library::OpenFilm;
 use reelway_sender::{
     BackendChoice, FilmStream, Out, Sender, SenderConfig, Stream, StreamEvent, StreamHandle,
-    TrackOut, What,
+    StreamKind, TrackOut,
 };
 use reelway_store::{Store, StoreConfig};
 use reelway_sys::udp::UdpSocket;
@@ -347,7 +347,7 @@ pub fn stream(
     let opened = OpenFilm::open(Arc::clone(&film.film), store).unwrap();
     let events = Arc::clone(events);
     Stream {
-        what: What::Film(FilmStream {
+        what: StreamKind::Film(FilmStream {
             links: Vec::new(),
             film: opened,
             tracks,

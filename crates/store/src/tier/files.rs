@@ -33,14 +33,14 @@ pub(crate) struct Files {
 }
 
 /// What the files held.
-pub(crate) struct Found {
+pub(crate) struct Recovered {
     pub records: Vec<(u32, Record)>,
     pub hours: Hours,
 }
 
 impl Files {
     /// Opens the files in `dir`, or makes them, with room for at most `bytes`.
-    pub fn open(dir: &Path, bytes: u64, block_bytes: u32) -> io::Result<(Files, Found)> {
+    pub fn open(dir: &Path, bytes: u64, block_bytes: u32) -> io::Result<(Files, Recovered)> {
         std::fs::create_dir_all(dir)?;
         let open = |name: &str| {
             OpenOptions::new()
@@ -90,7 +90,7 @@ impl Files {
         let hours = hours.unwrap_or([(0, 0); HOURS]);
         files.write_header(&hours)?;
         let records = files.records()?;
-        Ok((files, Found { records, hours }))
+        Ok((files, Recovered { records, hours }))
     }
 
     /// Lets another server have the files: threads of this one may still end what they are doing, which checksums tell.

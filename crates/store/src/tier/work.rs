@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
-use reelway_pool::tier::Held;
+use reelway_pool::tier::TierBlock;
 use reelway_supervise::{self as supervise, lock};
 use reelway_sys::FileIdentity;
 
@@ -27,7 +27,7 @@ pub(crate) struct Job {
     pub film: Arc<Opened>,
     pub from: Arc<dyn BlockSource>,
     pub fill: Fill,
-    pub held: Held,
+    pub held: TierBlock,
 }
 
 /// Called with whether a block is here, when it was to be written.
@@ -185,7 +185,7 @@ impl Work {
             mut fill,
             held,
         } = job;
-        let Held { slot, len, sum } = held;
+        let TierBlock { slot, len, sum } = held;
         let wanted = fill.len();
         let block = fill.block();
         let tried = supervise::guard("tier read", || {

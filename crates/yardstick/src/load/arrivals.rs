@@ -29,12 +29,12 @@ pub enum Arrivals {
     },
     /// As somebody wrote them down (`trace:FILE`, a line `SECONDS[,FILM[,WATCHED SECONDS]]` each, films
     /// counted from 1).
-    Trace(Vec<Wish>),
+    Trace(Vec<PlannedVisit>),
 }
 
 /// Somebody who comes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Wish {
+pub struct PlannedVisit {
     /// When, from the beginning of the run.
     pub at: Duration,
     /// The film, counted from 0; chosen at random otherwise.
@@ -130,7 +130,7 @@ fn read_trace(path: &Path) -> Result<Arrivals, String> {
     Ok(Arrivals::Trace(wishes))
 }
 
-fn wish(line: &str) -> Option<Wish> {
+fn wish(line: &str) -> Option<PlannedVisit> {
     let mut fields = line.split(',').map(str::trim);
     let at = length(fields.next()?)?;
     let film = match fields.next() {
@@ -142,13 +142,13 @@ fn wish(line: &str) -> Option<Wish> {
         Some(watch) => Some(length(watch)?),
     };
     let nothing_more = fields.next().is_none();
-    nothing_more.then_some(Wish { at, film, watch })
+    nothing_more.then_some(PlannedVisit { at, film, watch })
 }
 
 impl Arrivals {
     /// Those who come, in order of time; without an end where none is in the nature of it.
-    pub(super) fn wishes(&self, seed: u64) -> Box<dyn Iterator<Item = Wish> + Send> {
-        let at = |at| Wish {
+    pub(super) fn wishes(&self, seed: u64) -> Box<dyn Iterator<Item = PlannedVisit> + Send> {
+        let at = |at| PlannedVisit {
             at,
             film: None,
             watch: None,

@@ -25,7 +25,7 @@ mod sources;
 mod story;
 mod viewing;
 
-pub use arrivals::{Arrivals, Wish};
+pub use arrivals::{Arrivals, PlannedVisit};
 pub use limit::{Bisection, Limit};
 pub use plan::{Choice, Deed, Habits, Plan, Visit, Watch};
 pub use run::{Options, run};

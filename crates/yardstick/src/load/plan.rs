@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use reelway_determinism::Random;
 
-use super::arrivals::{Arrivals, Wish, length};
+use super::arrivals::{Arrivals, PlannedVisit, length};
 
 /// Which film a viewer takes.
 #[derive(Clone, Debug, PartialEq)]
@@ -222,7 +222,7 @@ impl Plan {
     ) -> impl Fn(usize, usize, Duration) -> Visit + Send + use<> {
         let draw = self.draw(&self.choice.weights(films));
         move |number, viewer, at| {
-            let wish = Wish {
+            let wish = PlannedVisit {
                 at,
                 film: None,
                 watch: None,
@@ -232,7 +232,10 @@ impl Plan {
     }
 
     /// Draws visits of films with these weights, each from its number alone.
-    fn draw(&self, weights: &[f64]) -> impl Fn(usize, usize, &Wish) -> Visit + Send + use<> {
+    fn draw(
+        &self,
+        weights: &[f64],
+    ) -> impl Fn(usize, usize, &PlannedVisit) -> Visit + Send + use<> {
         let (seed, watch, habits) = (self.seed, self.watch, self.habits);
         let weights = weights.to_vec();
         move |number, viewer, wish| {

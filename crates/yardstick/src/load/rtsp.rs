@@ -64,7 +64,7 @@ impl Shared {
 
 /// What a viewer tells.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ViewerReport {
     pub seen: ViewerResult,
     pub trouble: Option<Trouble>,
     /// The server ended the film so many ns before its end.
@@ -81,9 +81,9 @@ pub(super) async fn watch(
     url: &str,
     source: Option<IpAddr>,
     shared: &Shared,
-) -> Told {
+) -> ViewerReport {
     let receiver = &shared.receivers[visit.number % shared.receivers.len()];
-    let mut told = Told::default();
+    let mut told = ViewerReport::default();
     let mut viewer = match begin(visit.number, url, source, shared, receiver).await {
         Ok(viewer) => viewer,
         Err(trouble) => {

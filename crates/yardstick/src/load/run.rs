@@ -14,7 +14,7 @@ use tokio::time;
 use super::plan::{Plan, Visit};
 use super::probe::Probe;
 use super::receiver::{Receiver, Sampled};
-use super::rtsp::{self, Shared, Told};
+use super::rtsp::{self, Shared, ViewerReport};
 use super::sample::Sample;
 use super::sources::Sources;
 use super::story::{LoadStory, ViewerStory};
@@ -323,8 +323,15 @@ fn millis(duration: Duration) -> f64 {
 }
 
 /// What a viewer's receiving and control tell together.
-fn story(visit: &Visit, url: String, tcp: bool, came: f64, left: f64, told: Told) -> ViewerStory {
-    let Told {
+fn story(
+    visit: &Visit,
+    url: String,
+    tcp: bool,
+    came: f64,
+    left: f64,
+    told: ViewerReport,
+) -> ViewerStory {
+    let ViewerReport {
         seen,
         trouble: stopped,
         short,

@@ -36,7 +36,7 @@ pub(super) struct ViewerResult {
 
 /// A packet kept aside.
 #[derive(Debug)]
-struct Held {
+struct HeldPacket {
     header: Header,
     bytes: usize,
     at: u64,
@@ -47,7 +47,7 @@ struct Held {
 struct Stream {
     meter: StreamMeter,
     bye: bool,
-    held: Vec<Held>,
+    held: Vec<HeldPacket>,
 }
 
 /// A viewer during reception.
@@ -158,7 +158,7 @@ impl Viewing {
         if let Some(stream) = self.streams.get_mut(stream)
             && stream.held.len() < MOST_HELD
         {
-            stream.held.push(Held { header, bytes, at });
+            stream.held.push(HeldPacket { header, bytes, at });
         }
     }
 
