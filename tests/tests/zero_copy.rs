@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use reelway_tests::http;
+use reelway_tests::network::{Network, SERVER};
 use reelway_tests::server::{Options, Server};
 use reelway_tests::{films, wait};
 
@@ -111,6 +112,18 @@ fn who_reads_late_gets_their_own_film_whatever_others_have_fetched_meanwhile() {
     for (number, slow) in slow {
         assert!(slow.read() == films[number], "film {number}, read late");
     }
+}
+
+/// What waits in the queue of a network card was sent long ago, and its memory may not have gone to another film.
+#[test]
+fn what_waits_in_a_long_queue_is_of_the_film_that_was_asked_for() {
+    let network = Network::new();
+    let (server, _dir, films) =
+        network.as_viewer(|| server(|options| options.namespace(network.server(), SERVER)));
+    network.on_server("tc qdisc add dev wire root tbf rate 300mbit burst 256kb latency 2000ms");
+    network.as_viewer(|| fetch_all(&server, &films, 8));
+    let uncopied = network.as_viewer(|| uncopied(&server));
+    assert!(uncopied > 0.0, "film was given without a copy");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use reelway_media::{
 };
 
 use made::*;
+use reelway_mux::mpeg::stamp;
 use sent::sent;
 
 fn index(file: &[u8]) -> Index {
@@ -244,6 +245,35 @@ fn pieces_of_any_length_follow_each_other() {
             }
         }
     }
+}
+
+/// Writers and bad reception make such stamps, and the clock goes on as before.
+#[test]
+fn a_stamp_that_is_off_by_itself_moves_nothing_behind_it() {
+    let (mut file, _) = film(&vec![vec![300]; 50], &[90; 94], 1, &[1, 0], (0, 0));
+    let begins = |packet: &[u8]| packet[1] == 0x41 && packet[2] == SOUND as u8;
+    let mut frames = file.chunks_mut(188).filter(|packet| begins(packet));
+    let packet = frames.nth(40).expect("a frame of sound");
+    let payload = if packet[3] & 0x20 == 0 {
+        4
+    } else {
+        5 + usize::from(packet[4])
+    };
+    let early = 90_000 + 40 * 1920 - 27_000;
+    packet[payload + 9..][..5].copy_from_slice(&stamp(2, early));
+    let index = index(&file);
+    assert_eq!(index.title.notes.len(), 0, "{:?}", index.title.notes);
+    let lasts = |to: usize| {
+        index.tables[1]
+            .iter()
+            .take(to)
+            .map(|sample| sample.duration)
+            .sum::<u32>()
+    };
+    assert_eq!(
+        (lasts(39), lasts(41), lasts(94)),
+        (39 * 1024, 41 * 1024, 94 * 1024)
+    );
 }
 
 #[test]

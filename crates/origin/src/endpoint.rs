@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::address::{Address, Scheme};
 use crate::config::SourceConfig;
 use crate::fault::Fault;
-use crate::recording::Told;
+use crate::recording::RecordingStatus;
 use crate::redirects::Hosts;
 use crate::s3::S3;
 use crate::version::Version;
@@ -25,7 +25,7 @@ pub(crate) struct Probed {
     /// Reelways by which it comes, the nearest first.
     pub via: Vec<String>,
     /// What is said of it as a recording.
-    pub told: Told,
+    pub told: RecordingStatus,
 }
 
 impl Endpoint {
@@ -61,7 +61,7 @@ impl Endpoint {
             Endpoint::S3(s3) => Probed {
                 version: s3.probe(path).await?,
                 via: Vec::new(),
-                told: Told::default(),
+                told: RecordingStatus::default(),
             },
         })
     }

@@ -13,7 +13,7 @@ pub(crate) const PER_PAGE: usize = 200;
 
 /// A film that a Reelway server tells of.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct ListedFilm {
     title: String,
     file: String,
     size: u64,
@@ -48,10 +48,10 @@ pub(crate) struct Page {
     #[serde(default)]
     pub version: String,
     pub total: usize,
-    pub films: Vec<Told>,
+    pub films: Vec<ListedFilm>,
 }
 
-impl Told {
+impl ListedFilm {
     /// Servers by which it comes here, the nearest first, if the one with this id tells of it.
     pub fn via(&self, node: &str) -> Vec<String> {
         let ids = [node]
@@ -215,7 +215,7 @@ mod tests {
             {"title": "../d", "file": "d.mp4", "size": 7, "modified": "x", "state": "ready"}]}"#,
         )
         .unwrap();
-        let films: Vec<_> = page.films.iter().filter_map(Told::film).collect();
+        let films: Vec<_> = page.films.iter().filter_map(ListedFilm::film).collect();
         assert_eq!(
             films,
             [(
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_film_at_a_sibling_is_one_that_plays_there_with_this_length_and_a_strong_tag() {
-        let listed = |text: &str| -> Told { serde_json::from_str(text).unwrap() };
+        let listed = |text: &str| -> ListedFilm { serde_json::from_str(text).unwrap() };
         let film = r#"{"title": "a/b", "file": "a/b.mp4", "size": 7, "modified": "x", "state": "STATE", "etag": "TAG"}"#;
         let ready = film.replace("STATE", "ready");
         let (path, version) = listed(&ready.replace("TAG", "\\\"t\\\""))

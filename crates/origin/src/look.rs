@@ -17,7 +17,7 @@ use crate::fault::{Fault, Meaning};
 use crate::listing::Listed;
 use crate::lists::{self, Page};
 use crate::origin::{Inner, Known};
-use crate::recording::Told;
+use crate::recording::RecordingStatus;
 use crate::source::{Film, Pin};
 
 use crate::version::Version;
@@ -165,7 +165,7 @@ impl Inner {
         &self,
         address: &Path,
         (file, via, subtitles): (&str, &[String], &[Beside]),
-        (identity, told): (FileIdentity, Told),
+        (identity, told): (FileIdentity, RecordingStatus),
         problem: Option<String>,
     ) -> FoundFilm {
         FoundFilm {
@@ -316,7 +316,7 @@ impl Inner {
             Some(version) => Ok(Probed {
                 version,
                 via: Vec::new(),
-                told: Told::default(),
+                told: RecordingStatus::default(),
             }),
             None => self.source.probe(endpoint, &listed.path).await,
         };
@@ -363,7 +363,7 @@ impl Inner {
                     edition: None,
                 };
                 let identity = nobody.identity(&address.to_string_lossy());
-                let version = (identity, Told::default());
+                let version = (identity, RecordingStatus::default());
                 Some(found(&listed.via, version, Some(fault.to_string())))
             }
         }

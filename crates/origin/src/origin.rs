@@ -26,7 +26,7 @@ use crate::fault::Fault;
 use crate::listing::{Listed, ListingFile};
 use crate::lists::known_version;
 use crate::made::Made;
-use crate::recording::Told;
+use crate::recording::RecordingStatus;
 use crate::rounds::Rounds;
 use crate::siblings::Group;
 use crate::source::{Film, Source};
@@ -81,7 +81,7 @@ pub(crate) struct Known {
     /// Files of subtitles beside it.
     pub subtitles: Vec<Beside>,
     /// What is said of it as a recording.
-    pub told: Told,
+    pub told: RecordingStatus,
 }
 
 impl Origin {
@@ -194,7 +194,7 @@ fn recall(source: &Source, listing: &mut ListingFile) -> HashMap<PathBuf, Known>
                 hint: listed.hint,
                 via: listed.via,
                 subtitles: listed.subtitles,
-                told: Told::default(),
+                told: RecordingStatus::default(),
             };
             (address, known)
         })

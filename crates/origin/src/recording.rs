@@ -22,12 +22,12 @@ pub(crate) struct Recording {
     pub edition: String,
     /// Bytes of the version that the answer is of.
     pub size: u64,
-    pub told: Told,
+    pub told: RecordingStatus,
 }
 
 /// What may change of it from one question to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct RecordingStatus {
     pub said: Said,
     /// It may soon be longer.
     pub soon: bool,
@@ -59,7 +59,7 @@ pub(crate) fn parse(header: &str) -> Option<Recording> {
     is_sound.then_some(Recording {
         edition: edition.to_owned(),
         size: value("size")?.parse().ok()?,
-        told: Told {
+        told: RecordingStatus {
             said: Said {
                 began,
                 grows: is("grows"),
@@ -77,13 +77,13 @@ mod tests {
     fn what_is_said_of_a_recording_is_read_in_any_order() {
         let plain = parse("edition=1f, size=7").unwrap();
         assert_eq!((plain.edition.as_str(), plain.size), ("1f", 7));
-        assert_eq!(plain.told, Told::default());
+        assert_eq!(plain.told, RecordingStatus::default());
         let all = parse("grows,began=1500, new=x, soon , size=7,edition=1f").unwrap();
         let said = Said {
             began: Some(Real::from_nanos(1_500_000_000)),
             grows: true,
         };
-        assert_eq!(all.told, Told { said, soon: true });
+        assert_eq!(all.told, RecordingStatus { said, soon: true });
         assert_eq!(all.edition, "1f");
     }
 

@@ -13,7 +13,7 @@ use reqwest::{Client, ClientBuilder, Response, StatusCode};
 use crate::address::Address;
 use crate::check;
 use crate::fault::Fault;
-use crate::recording::Told;
+use crate::recording::RecordingStatus;
 use crate::redirects::{self, Hosts};
 use crate::secret::Secret;
 use crate::version::Version;
@@ -105,7 +105,10 @@ impl Web {
     }
 
     /// Which version of a film is there, by which Reelways it comes, and what is said of it as a recording.
-    pub async fn probe(&self, path: &str) -> Result<(Version, Vec<String>, Told), Fault> {
+    pub async fn probe(
+        &self,
+        path: &str,
+    ) -> Result<(Version, Vec<String>, RecordingStatus), Fault> {
         let mut headers = HeaderMap::new();
         headers.insert(RANGE, HeaderValue::from_static("bytes=0-0"));
         let answer = self.ask(path, "", headers).await?;
@@ -116,7 +119,7 @@ impl Web {
         Ok((
             version,
             via,
-            recording.map_or(Told::default(), |said| said.told),
+            recording.map_or(RecordingStatus::default(), |said| said.told),
         ))
     }
 

@@ -30,7 +30,7 @@ const SOUND_FRAME: u32 = 60;
 
 /// A group as a viewer needs it.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct FilmGroup {
     /// When it begins on the film's timeline.
     pub begins: Nanos,
     /// When the next one begins, or the film ends.
@@ -52,7 +52,7 @@ pub(crate) struct Film {
     pub title: Arc<Title>,
     block: u64,
     /// Groups of each track.
-    pub parts: Vec<Vec<Part>>,
+    pub parts: Vec<Vec<FilmGroup>>,
     /// What it needs.
     demand: Arc<Demand>,
     /// Blocks that a viewer holds who shares none, for each quarter second: what is booked for them.
@@ -459,7 +459,7 @@ fn parts(
     index: usize,
     tables: &dyn Samples,
     block: u64,
-) -> Result<Vec<Part>, SamplesError> {
+) -> Result<Vec<FilmGroup>, SamplesError> {
     let track = &title.tracks[index];
     let begins: Vec<Nanos> = track
         .groups
@@ -472,7 +472,7 @@ fn parts(
         let bytes = || samples.iter().map(|timed| timed.sample.bytes());
         let low = bytes().map(|bytes| bytes.start).min().unwrap_or(0);
         let high = bytes().map(|bytes| bytes.end).max().unwrap_or(low);
-        all.push(Part {
+        all.push(FilmGroup {
             begins: *begin,
             ends: begins.get(number + 1).copied().unwrap_or(title.duration),
             blocks: (low / block) as u32..high.div_ceil(block) as u32,

@@ -118,31 +118,31 @@ impl Share {
 }
 
 /// Some of them.
-pub(crate) struct Part {
+pub(crate) struct TakenBlocks {
     blocks: usize,
     of: Share,
 }
 
-impl Drop for Part {
+impl Drop for TakenBlocks {
     fn drop(&mut self) {
         self.of.0.fetch_add(self.blocks, Ordering::Relaxed);
     }
 }
 
 impl playout::Share for Share {
-    type Part = Part;
+    type Part = TakenBlocks;
     type Ticket = ();
 
-    fn take(&self, blocks: usize) -> Option<Part> {
+    fn take(&self, blocks: usize) -> Option<TakenBlocks> {
         let rest = |left: usize| left.checked_sub(blocks);
         let of = self.clone();
         let taken = self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
-        taken.ok().map(|_| Part { blocks, of })
+        taken.ok().map(|_| TakenBlocks { blocks, of })
     }
 
-    fn take_in_turn(&self, _: &mut Option<()>, blocks: usize) -> Option<Part> {
+    fn take_in_turn(&self, _: &mut Option<()>, blocks: usize) -> Option<TakenBlocks> {
         self.take(blocks)
     }
 }

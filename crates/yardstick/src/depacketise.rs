@@ -21,7 +21,7 @@ pub enum Format {
 
 /// An access unit that has come whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unit<'a> {
+pub struct WholeUnit<'a> {
     /// RTP timestamp.
     pub rtp_time: u32,
     /// Parameter sets of H.264 and H.265 that came with it.
@@ -30,7 +30,7 @@ pub struct Unit<'a> {
     pub parts: Vec<&'a [u8]>,
 }
 
-impl Unit<'_> {
+impl WholeUnit<'_> {
     /// [`access_unit_hash`].
     pub fn hash(&self) -> u64 {
         access_unit_hash(self.parts.iter().copied())
@@ -76,11 +76,11 @@ impl Depacketiser {
         payload: &[u8],
         rtp_time: u32,
         marker: bool,
-        whole: &mut impl FnMut(Unit<'_>),
+        whole: &mut impl FnMut(WholeUnit<'_>),
     ) -> Result<(), String> {
         match self.format {
             Format::Whole => {
-                whole(Unit {
+                whole(WholeUnit {
                     rtp_time,
                     parameters: &[],
                     parts: vec![payload],
@@ -101,7 +101,7 @@ impl Depacketiser {
                 };
                 if marker {
                     if !self.broken && !self.nals.is_empty() && done.is_ok() {
-                        whole(Unit {
+                        whole(WholeUnit {
                             rtp_time,
                             parameters: &self.parameters,
                             parts: self.nals.iter().map(Vec::as_slice).collect(),
@@ -230,7 +230,7 @@ fn aac(
     payload: &[u8],
     rtp_time: u32,
     unit_ticks: u32,
-    whole: &mut impl FnMut(Unit<'_>),
+    whole: &mut impl FnMut(WholeUnit<'_>),
 ) -> Result<(), String> {
     let [high, low, ..] = *payload else {
         return Err("an AAC payload of less than two bytes".into());
@@ -254,7 +254,7 @@ fn aac(
             };
         };
         let rtp_time = rtp_time.wrapping_add(unit_ticks * number as u32);
-        whole(Unit {
+        whole(WholeUnit {
             rtp_time,
             parameters: &[],
             parts: vec![unit],

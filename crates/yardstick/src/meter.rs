@@ -294,7 +294,7 @@ impl TrackMeter {
         else {
             return;
         };
-        let mut judge = |unit: crate::depacketise::Unit<'_>| {
+        let mut judge = |unit: crate::depacketise::WholeUnit<'_>| {
             let ticks = i64::from(unit.rtp_time.wrapping_sub(rtp_from) as i32);
             let nanos = from + ticks * 1_000_000_000 / i64::from(rate);
             if let Some(kept) = kept {

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::unit::Unit;
+use crate::unit::ReceivedUnit;
 
 /// Stalls closer together than this are one: a viewer does not tell them apart.
 const ONE_STALL: i64 = 500_000_000;
@@ -149,7 +149,7 @@ impl OnlinePlayer {
     }
 
     /// An access unit has come, as far as it comes at all.
-    pub fn unit(&mut self, unit: Unit) {
+    pub fn unit(&mut self, unit: ReceivedUnit) {
         if let Some(base) = self.base {
             self.show(unit.media, unit.last, !unit.broken, base);
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::histogram::Histogram;
 use crate::meter::begins;
 use crate::packet::Header;
-use crate::unit::Unit;
+use crate::unit::ReceivedUnit;
 
 /// Access units that are judged together.
 const BLOCK: usize = 64;
@@ -40,7 +40,7 @@ pub(crate) struct Tally {
 #[derive(Debug)]
 struct Open {
     rtp_time: u32,
-    unit: Unit,
+    unit: ReceivedUnit,
     /// Sequence number of its last packet until now.
     end: u16,
     /// Packets before it and in it that are missing.
@@ -64,9 +64,9 @@ pub(crate) struct StreamMeter {
     /// Access units that are open (the last one, with its RTP timestamp), or of which packets may still come.
     open: VecDeque<Open>,
     /// Access units that are whole, or that count as broken, in order of arrival.
-    done: VecDeque<Unit>,
+    done: VecDeque<ReceivedUnit>,
     /// Not judged yet, in order of arrival, and their times in the film.
-    waiting: Vec<Unit>,
+    waiting: Vec<ReceivedUnit>,
     /// What lateness is measured from: arrival less time in the film, ns.
     base: Option<i64>,
     /// Arrivals of the last millisecond.
@@ -170,7 +170,7 @@ impl StreamMeter {
             return None;
         }
         let closed = self.open.back().map(|open| open.unit.media);
-        let unit = Unit {
+        let unit = ReceivedUnit {
             media: self.media(header.rtp_time),
             first: at,
             last: at,
@@ -210,7 +210,7 @@ impl StreamMeter {
     }
 
     fn judge(&mut self, open: Open, tally: &mut Tally) {
-        let unit = Unit {
+        let unit = ReceivedUnit {
             broken: open.missing > 0,
             ..open.unit
         };
@@ -222,7 +222,7 @@ impl StreamMeter {
     }
 
     /// The next access unit of which nothing more comes.
-    pub fn next(&mut self) -> Option<Unit> {
+    pub fn next(&mut self) -> Option<ReceivedUnit> {
         self.done.pop_front()
     }
 
@@ -363,8 +363,8 @@ mod tests {
             let picture = u32::from(seq) / 2;
             meter.packet(&header(seq, picture * 3600), 1, at as u64, &mut tally);
         }
-        let came: Vec<Unit> = std::iter::from_fn(|| meter.next()).collect();
-        let whole = |unit: &Unit| (unit.packets, unit.last, unit.broken);
+        let came: Vec<ReceivedUnit> = std::iter::from_fn(|| meter.next()).collect();
+        let whole = |unit: &ReceivedUnit| (unit.packets, unit.last, unit.broken);
         // The second one's last packet was missed with the third.
         let all: Vec<_> = came.iter().map(whole).collect();
         assert_eq!(all, [(2, 1, false), (1, 2, false), (2, 5, false)]);

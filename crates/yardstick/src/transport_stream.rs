@@ -53,7 +53,7 @@ impl StreamType {
 
 /// An access unit, as it goes into the stream.
 #[derive(Debug)]
-struct Unit {
+struct MuxedUnit {
     media: i64,
     is_key: bool,
     data: Vec<u8>,
@@ -64,7 +64,7 @@ struct Stream {
     kind: StreamType,
     continuity: u8,
     /// In order of decoding; pictures wait until it is known when they are to be decoded.
-    waiting: VecDeque<Unit>,
+    waiting: VecDeque<MuxedUnit>,
     /// How many of what waits have each presentation time.
     times: BTreeMap<i64, u32>,
 }
@@ -98,7 +98,7 @@ impl Writer {
     pub fn unit(&mut self, stream: usize, media: i64, is_key: bool, data: Vec<u8>) -> Vec<u8> {
         let mut out = Vec::new();
         self.zero.get_or_insert(media);
-        let unit = Unit {
+        let unit = MuxedUnit {
             media,
             is_key,
             data,
@@ -144,7 +144,7 @@ impl Writer {
         self.write(stream, &unit, decoded, out);
     }
 
-    fn write(&mut self, stream: usize, unit: &Unit, decoded: i64, out: &mut Vec<u8>) {
+    fn write(&mut self, stream: usize, unit: &MuxedUnit, decoded: i64, out: &mut Vec<u8>) {
         let zero = self.zero.unwrap_or(0);
         let ticks = |media: i64| ZERO + (media - zero) * 9 / 100_000;
         let clocked = self

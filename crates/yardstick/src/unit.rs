@@ -3,7 +3,7 @@
 /// An access unit that came: its time in the film by the RTP clock, and when its first and last packet
 /// came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unit {
+pub(crate) struct ReceivedUnit {
     /// Presentation time, ns.
     pub media: i64,
     /// ns since 1970.

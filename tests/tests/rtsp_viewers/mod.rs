@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use reelway_tests::boxes::Movie;
-use reelway_tests::films::{film, library};
+use reelway_tests::films::{film, library, temp_dir};
 use reelway_tests::players::{run, scripted};
 use reelway_tests::probe::{Edits, streams};
 use reelway_tests::server::Options;
@@ -208,9 +208,17 @@ pub fn watch_with(
     steps: &[&str],
     environment: &[(&str, &str)],
 ) -> Vec<Line> {
+    let diary = temp_dir("diary-");
+    let diary = diary.path().join("rtspsrc");
     let mut command = scripted(script, url, protocol, steps);
+    command.env("GST_DEBUG", "rtspsrc:5");
+    command.env("GST_DEBUG_FILE", &diary);
     command.envs(environment.iter().copied());
-    let ran = run(command, Duration::from_secs(90)).expect(script);
+    let ran = run(command, Duration::from_secs(90));
+    if !ran.status.is_some_and(|status| status.success()) {
+        eprintln!("--- what rtspsrc did ---\n{}", what_rtspsrc_did(&diary));
+    }
+    let ran = ran.expect(script);
     let text = String::from_utf8(ran.out.clone()).unwrap();
     let lines: Vec<Line> = text
         .lines()
@@ -218,6 +226,25 @@ pub fn watch_with(
         .collect();
     assert!(lines.last().is_some_and(|line| line.end), "{}", ran.tail());
     lines
+}
+
+/// Commands, requests and answers in rtspsrc's own log: which of them came last tells who waits for whom.
+fn what_rtspsrc_did(log: &Path) -> String {
+    let log = std::fs::read(log).unwrap_or_default();
+    let log = String::from_utf8_lossy(&log);
+    let of = [
+        "cmd",
+        "flush",
+        "sending message",
+        "got response",
+        "interrupted",
+        "task",
+    ];
+    let lines = log
+        .lines()
+        .filter(|line| of.iter().any(|what| line.contains(what)));
+    let lines: Vec<&str> = lines.collect();
+    lines[lines.len().saturating_sub(80)..].join("\n")
 }
 
 /// As the script hashes.
@@ -311,6 +338,7 @@ pub fn seeks_and_pauses_where(
 ) -> Vec<Line> {
     let library = library(&["seeks"]);
     let options = Options::new(library.path()).set("rtsp.timeout", 2);
+    let options = options.flag("--log", "info,reelway_rtsp=debug");
     let set = |options: Options, (key, value): &(&str, &str)| options.set(key, value);
     let server = keys.iter().fold(options, set).start();
     server.wait_indexed();

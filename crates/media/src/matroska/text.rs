@@ -1,7 +1,7 @@
 //! Tracks of text (RFC 9559 section 5.1.4.1, the list of codecs: subtitles), and the frames in which they are.
 
 use super::ebml::children;
-use super::tracks::{Kept, Stated};
+use super::tracks::{Encoding, Stated};
 use crate::text::{Document, TextForm, TextTrack};
 use crate::texts::MOST_CUE;
 
@@ -40,7 +40,7 @@ pub fn track(stated: &Stated) -> Option<TextTrack> {
         Holds::Text(form) => form,
         Holds::Lines => TextForm::WebVtt,
     };
-    let is_read = !matches!(stated.kept, Kept::Not(_));
+    let is_read = !matches!(stated.kept, Encoding::Not(_));
     is_read.then(|| TextTrack {
         id: u32::try_from(stated.number).unwrap_or(u32::MAX),
         form,
@@ -56,13 +56,13 @@ pub fn track(stated: &Stated) -> Option<TextTrack> {
 /// Settings and text of the cue in a frame; `None`: it cannot be read.
 pub fn cue(stated: &Stated, frame: &[u8]) -> Option<(String, Vec<u8>)> {
     let frame = match &stated.kept {
-        Kept::AsIs => frame.to_vec(),
-        Kept::WithoutHead(head) => [head, frame].concat(),
-        Kept::Deflated => {
+        Encoding::AsIs => frame.to_vec(),
+        Encoding::WithoutHead(head) => [head, frame].concat(),
+        Encoding::Deflated => {
             let most = MOST_CUE as usize;
             miniz_oxide::inflate::decompress_to_vec_zlib_with_limit(frame, most).ok()?
         }
-        Kept::Not(_) => return None,
+        Encoding::Not(_) => return None,
     };
     match holds(&stated.codec)? {
         Holds::Text(_) => Some((String::new(), frame)),
@@ -91,7 +91,7 @@ fn settings_of(line: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn stated(codec: &str, kept: Kept) -> Stated {
+    fn stated(codec: &str, kept: Encoding) -> Stated {
         Stated {
             codec: codec.into(),
             kept,
@@ -109,24 +109,24 @@ mod tests {
         let hello = Some((String::new(), "Hello".to_owned()));
         let zlib = miniz_oxide::deflate::compress_to_vec_zlib(b"Hello", 6);
         let of = |kept, frame: &[u8]| text(&stated("S_TEXT/UTF8", kept), frame);
-        assert_eq!(of(Kept::AsIs, b"Hello"), hello);
-        assert_eq!(of(Kept::WithoutHead(b"He".to_vec()), b"llo"), hello);
-        assert_eq!(of(Kept::Deflated, &zlib), hello);
-        assert_eq!(of(Kept::Deflated, b"Hello"), None);
-        assert_eq!(of(Kept::Not("encrypted"), b"Hello"), None);
+        assert_eq!(of(Encoding::AsIs, b"Hello"), hello);
+        assert_eq!(of(Encoding::WithoutHead(b"He".to_vec()), b"llo"), hello);
+        assert_eq!(of(Encoding::Deflated, &zlib), hello);
+        assert_eq!(of(Encoding::Deflated, b"Hello"), None);
+        assert_eq!(of(Encoding::Not("encrypted"), b"Hello"), None);
     }
 
     #[test]
     fn a_frame_that_grows_without_end_is_no_cue() {
         let zlib = miniz_oxide::deflate::compress_to_vec_zlib(&[b'x'; 1 << 20], 6);
         assert!(zlib.len() < 4096);
-        let deflated = stated("S_TEXT/UTF8", Kept::Deflated);
+        let deflated = stated("S_TEXT/UTF8", Encoding::Deflated);
         assert_eq!(cue(&deflated, &zlib), None);
     }
 
     #[test]
     fn settings_of_web_vtt_stand_in_the_frame_or_beside_it() {
-        let web_m = stated("D_WEBVTT/SUBTITLES", Kept::AsIs);
+        let web_m = stated("D_WEBVTT/SUBTITLES", Encoding::AsIs);
         let found = text(&web_m, b"7\nline:0\nOne\ntwo");
         assert_eq!(found, Some(("line:0".into(), "One\ntwo".into())));
         assert_eq!(text(&web_m, b"Hello"), None);

@@ -105,12 +105,12 @@ pub struct Stated {
     /// Nanoseconds by which its times are too late.
     pub delay: u64,
     /// How its frames are kept.
-    pub kept: Kept,
+    pub kept: Encoding,
 }
 
 /// How frames are kept in the file (ContentEncodings).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Kept {
+pub enum Encoding {
     /// As they are.
     #[default]
     AsIs,
@@ -126,20 +126,20 @@ pub enum Kept {
 const COMPRESSED: &str =
     "its frames are compressed once more, which `ffmpeg -i FILE -c copy NEW.mkv` undoes";
 
-impl Kept {
+impl Encoding {
     /// What each frame of picture or sound begins with that is not in the file.
     ///
     /// # Errors
     /// Why such frames cannot be played.
     pub fn stripped(&self) -> Result<&[u8], &'static str> {
         match self {
-            Kept::AsIs => Ok(&[]),
-            Kept::WithoutHead(head) if head.len() > MAX_STRIPPED => {
+            Encoding::AsIs => Ok(&[]),
+            Encoding::WithoutHead(head) if head.len() > MAX_STRIPPED => {
                 Err("its frames are stored without more than 255 bytes of each (header stripping)")
             }
-            Kept::WithoutHead(head) => Ok(head),
-            Kept::Deflated => Err(COMPRESSED),
-            Kept::Not(reason) => Err(reason),
+            Encoding::WithoutHead(head) => Ok(head),
+            Encoding::Deflated => Err(COMPRESSED),
+            Encoding::Not(reason) => Err(reason),
         }
     }
 }
@@ -196,7 +196,7 @@ fn language(child: &Element) -> Option<String> {
 }
 
 /// How frames are kept that are encoded in these ways (ContentEncodings).
-fn kept(encodings: &Element) -> Kept {
+fn kept(encodings: &Element) -> Encoding {
     // Those that are not of frames are of CodecPrivate.
     let scope = |encoding: &Element| {
         let scope = encoding.children().first(0x5032);
@@ -205,27 +205,27 @@ fn kept(encodings: &Element) -> Kept {
     let of_frames = |encoding: &Element| scope(encoding) & 1 != 0;
     let mut found = encodings.children().filter(|child| child.id == 0x6240);
     let Some(encoding) = found.find(of_frames) else {
-        return Kept::AsIs;
+        return Encoding::AsIs;
     };
     if encoding.children().first(0x5035).is_some() {
-        return Kept::Not("encrypted");
+        return Encoding::Not("encrypted");
     }
     if found.any(|other| of_frames(&other)) {
-        return Kept::Not("its frames are encoded more than once");
+        return Encoding::Not("its frames are encoded more than once");
     }
     let Some(how) = encoding.children().first(0x5034) else {
-        return Kept::AsIs;
+        return Encoding::AsIs;
     };
     match how.children().first(0x4254).map(|how| how.unsigned()) {
         Some(3) if scope(&encoding) & 2 != 0 => {
-            Kept::Not("its configuration is stored without its beginning (header stripping)")
+            Encoding::Not("its configuration is stored without its beginning (header stripping)")
         }
         Some(3) => {
             let settings = how.children().first(0x4255);
-            Kept::WithoutHead(settings.map_or_else(Vec::new, |head| head.body.to_vec()))
+            Encoding::WithoutHead(settings.map_or_else(Vec::new, |head| head.body.to_vec()))
         }
-        None | Some(0) => Kept::Deflated,
-        Some(_) => Kept::Not(COMPRESSED),
+        None | Some(0) => Encoding::Deflated,
+        Some(_) => Encoding::Not(COMPRESSED),
     }
 }
 

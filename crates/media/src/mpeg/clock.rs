@@ -14,7 +14,8 @@ const NEAR: i64 = RATE as i64;
 /// A picture that others wait for may be stated to be decoded when it is shown, which is so much later at most. So what comes next
 /// does not go back by more; beyond it the time has jumped.
 const MOST_REORDERED: i64 = RATE as i64;
-/// What follows all that came before it does not go back by more, which is how inexact stamps are; beyond it the time has jumped.
+/// Where the programme's clock has gone back, what follows all that came before it does not go back by more than it would by chance;
+/// beyond it the time has jumped.
 const MOST_INEXACT: i64 = RATE as i64 / 10;
 /// What a picture is taken to last before a jump.
 const STEP: i64 = RATE as i64 / 25;
@@ -26,6 +27,9 @@ pub struct Clock {
     offset: i64,
     before: i64,
     latest: Option<i64>,
+    /// The programme's clock as it was stated last, and how often it has gone back.
+    stated: Option<u64>,
+    pub turns: u32,
     /// How often the time has jumped.
     pub jumps: u32,
 }
@@ -36,8 +40,15 @@ impl Clock {
         self.latest
     }
 
-    /// The ticks of a stamp, on the line; the stream's own last sample is at `own`. `in_order`: all samples before this one are shown
-    /// before it, as sound is, and what comes before a picture that decoders can start at.
+    /// The programme states its clock (program_clock_reference_base), which only goes back where recordings were joined.
+    pub fn state(&mut self, ticks: u64) {
+        let wrap = WRAP as u64;
+        let went_back = |before: u64| ticks.wrapping_sub(before) % wrap > wrap / 2;
+        self.turns += u32::from(self.stated.replace(ticks).is_some_and(went_back));
+    }
+
+    /// The ticks of a stamp, on the line; the stream's own last sample is at `own`. `in_order`: the programme's clock has gone back
+    /// since, and this sample is shown after all that came before.
     pub fn place(&mut self, stamp: u64, own: Option<i64>, in_order: bool) -> i64 {
         let stamp = stamp as i64;
         let Some(latest) = self.latest else {
@@ -153,6 +164,22 @@ mod tests {
         }
         assert_eq!(clock.jumps, 2);
         assert!(all.windows(2).all(|pair| pair[1] - pair[0] == 3600));
+    }
+
+    #[test]
+    fn a_clock_that_begins_again_has_not_gone_back() {
+        let mut clock = Clock::default();
+        for (ticks, turns) in [
+            (0, 0),
+            (3600, 0),
+            (3600, 0),
+            (2000, 1),
+            ((1 << 33) - 9, 2),
+            (9, 2),
+        ] {
+            clock.state(ticks);
+            assert_eq!(clock.turns, turns, "{ticks}");
+        }
     }
 
     #[test]

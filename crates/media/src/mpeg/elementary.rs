@@ -1,7 +1,6 @@
 //! A stream that is put together again of what packets carry, and the samples in it.
 
-use std::collections::VecDeque;
-
+use super::arrivals::{Arrivals, At};
 use super::bare::Bare;
 use super::clock::{Clock, RATE, WRAP, wait};
 use super::coded::Group;
@@ -28,22 +27,9 @@ const DVD_OFF: u32 = 50;
 /// What a picture lasts while nothing is known.
 const PICTURE: u32 = RATE / 25;
 
-/// Where a packet carries the stream on.
-#[derive(Clone, Copy, Debug)]
-struct At {
-    /// Bytes of the stream before it.
-    stream: u64,
-    /// Where it lies in the file.
-    file: u64,
-    /// Bytes of it that belong to no sample.
-    head: usize,
-    /// Whether a PES packet begins in it.
-    starts: bool,
-}
-
 /// A picture that decoders can start at and that begins with a packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct RandomAccess {
     /// Where that packet lies in the file.
     pub file: u64,
     /// Number of the picture.
@@ -65,8 +51,11 @@ pub struct Elementary {
     fresh: usize,
     /// Where in the file the packet lies that was the last to carry something.
     latest: u64,
-    packets_at: VecDeque<At>,
-    stamps: VecDeque<(u64, Stamp)>,
+    arrivals: Arrivals,
+    /// How often the programme's clock had gone back at the stamp that was taken last, and whether it went back since the last
+    /// sample that follows all others.
+    turn: u32,
+    turned: bool,
     /// Whether a PES packet has begun, and a sample that can be decoded.
     started: bool,
     /// Packets that are missing.
@@ -82,7 +71,7 @@ pub struct Elementary {
     /// From where on other packets carry it.
     pub moves: Vec<Move>,
     /// Pictures that decoders can start at and that begin with a packet, which were found since they were taken last.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<RandomAccess>,
     /// What is added to stamps of pictures to lay them on the line of times, modulo 2^33.
     offset: i64,
     /// Of the first sample, and of the last one.
@@ -111,8 +100,9 @@ impl Elementary {
             gone: 0,
             fresh: 0,
             latest: 0,
-            packets_at: VecDeque::new(),
-            stamps: VecDeque::new(),
+            arrivals: Arrivals::default(),
+            turn: 0,
+            turned: false,
             started: false,
             missing: 0,
             scrambled: 0,
@@ -195,7 +185,7 @@ impl Elementary {
             self.rest(at, clock, view);
             self.latest = at;
         }
-        if self.add_packet(at, carried) {
+        if self.add_packet(at, carried, clock.turns) {
             self.look(clock, view, false);
         }
     }
@@ -211,12 +201,11 @@ impl Elementary {
         }
         self.gone += self.buffer.len() as u64;
         self.buffer.clear();
-        self.packets_at.clear();
-        self.stamps.clear();
+        self.arrivals = Arrivals::default();
     }
 
-    /// Adds what a packet carries. Whether samples should be looked for.
-    fn add_packet(&mut self, at: u64, carried: Carried) -> bool {
+    /// Adds what a packet carries, before which the programme's clock has gone back so often. Whether samples should be looked for.
+    fn add_packet(&mut self, at: u64, carried: Carried, turn: u32) -> bool {
         let Carried {
             bytes,
             head,
@@ -231,7 +220,7 @@ impl Elementary {
         }
         let here = self.gone + self.buffer.len() as u64;
         if !bytes.is_empty() {
-            self.packets_at.push_back(At {
+            self.arrivals.add(At {
                 stream: here,
                 file: at,
                 head,
@@ -239,8 +228,7 @@ impl Elementary {
             });
         }
         if let Some(stamp) = stamp {
-            self.stamps.pop_back_if(|(at, _)| *at == here);
-            self.stamps.push_back((here, stamp));
+            self.arrivals.stamp(here, stamp, turn);
         }
         self.buffer.extend_from_slice(bytes);
         self.fresh += bytes.len();
@@ -249,7 +237,7 @@ impl Elementary {
 
     /// Bytes of memory that it takes, about.
     pub fn memory(&self) -> usize {
-        let entries = self.entries.capacity() * size_of::<Entry>();
+        let entries = self.entries.capacity() * size_of::<RandomAccess>();
         self.table.memory() + self.places.memory() + entries + self.waiting()
     }
 
@@ -260,9 +248,7 @@ impl Elementary {
 
     /// Bytes of memory that wait for their sample to be whole.
     pub fn waiting(&self) -> usize {
-        self.buffer.len()
-            + self.packets_at.len() * size_of::<At>()
-            + self.stamps.len() * size_of::<(u64, Stamp)>()
+        self.buffer.len() + self.arrivals.memory()
     }
 
     /// Finds the samples that are whole, and adds them at the end of the view, which is `view` bytes long. `is_end`: nothing
@@ -279,37 +265,25 @@ impl Elementary {
             self.buffer.drain(..spent);
             self.gone += spent as u64;
             self.finder.forget(spent);
-            while self.stamps.get(1).is_some_and(|(at, _)| *at <= self.gone) {
-                self.stamps.pop_front();
-            }
-            // The packet in which the rest begins is still needed.
-            while self
-                .packets_at
-                .get(1)
-                .is_some_and(|at| at.stream <= self.gone)
-            {
-                self.packets_at.pop_front();
-            }
+            self.arrivals.forget(self.gone);
         }
     }
 
     /// The stamp of the sample that begins at this byte of the stream, if it is the first of its PES packet.
     fn stamp(&mut self, start: u64) -> Option<Stamp> {
-        let mut stamp = None;
-        while let Some((at, own)) = self.stamps.pop_front_if(|(at, _)| *at <= start) {
-            // What has no frames of its own begins anywhere behind what the stamp is of.
-            let late = match &self.finder {
-                Finder::Sounds(_, Framing::Dvd(sound), _) => {
-                    rescale(sound.frames_of(start - at), sound.rate, RATE) as u64
-                }
-                _ => 0,
-            };
-            stamp = Some(Stamp {
-                decoded: own.decoded + late,
-                shown: own.shown + late,
-            });
-        }
-        stamp
+        let (stamp, behind, turn) = self.arrivals.take_stamp(start)?;
+        self.turned |= std::mem::replace(&mut self.turn, turn) != turn;
+        // What has no frames of its own begins anywhere behind what the stamp is of.
+        let late = match &self.finder {
+            Finder::Sounds(_, Framing::Dvd(sound), _) => {
+                rescale(sound.frames_of(behind), sound.rate, RATE) as u64
+            }
+            _ => 0,
+        };
+        Some(Stamp {
+            decoded: stamp.decoded + late,
+            shown: stamp.shown + late,
+        })
     }
 
     fn add(&mut self, found: FoundSample, clock: &mut Clock, view: &mut u64) {
@@ -351,9 +325,12 @@ impl Elementary {
         self.last = at;
         if found.sync
             && self.is_picture()
-            && let Some(packet) = self.packet_of(start).filter(|packet| packet.starts)
+            && let Some(packet) = self
+                .arrivals
+                .packet_of(start)
+                .filter(|packet| packet.starts)
         {
-            self.entries.push(Entry {
+            self.entries.push(RandomAccess {
                 file: packet.file,
                 sample: self.table.len(),
                 offset: self.offset,
@@ -414,7 +391,9 @@ impl Elementary {
             return (at, waits);
         };
         let own = last.map(|_| self.last);
-        let stated = clock.place(stamp.decoded, own, found.sync);
+        // All that came before a picture that decoders can start at is shown before it.
+        let in_order = found.sync && std::mem::take(&mut self.turned);
+        let stated = clock.place(stamp.decoded, own, in_order);
         self.offset = (stated - stamp.decoded as i64).rem_euclid(WRAP);
         let shown = stated + i64::from(wait(stamp));
         self.group.shown = shown - found.own.unwrap_or(number);
@@ -427,10 +406,13 @@ impl Elementary {
     }
 
     /// When a frame of sound begins.
-    fn sound_time(&self, stamp: Option<Stamp>, clock: &mut Clock) -> i64 {
+    fn sound_time(&mut self, stamp: Option<Stamp>, clock: &mut Clock) -> i64 {
         let rate = self.timescale();
         let own = (!self.table.is_empty()).then(|| rescale(self.last, rate, RATE));
-        let stated = stamp.map(|stamp| rescale(clock.place(stamp.shown, own, true), RATE, rate));
+        let stated = stamp.map(|stamp| {
+            let in_order = std::mem::take(&mut self.turned);
+            rescale(clock.place(stamp.shown, own, in_order), RATE, rate)
+        });
         match (stated, self.table.is_empty()) {
             (Some(stated), true) => stated,
             (Some(stated), false) if (stated - self.end()).abs() > self.most_off() => {
@@ -450,18 +432,12 @@ impl Elementary {
         (self.timescale() / part).into()
     }
 
-    /// The packet that has this byte of the stream.
-    fn packet_of(&self, byte: u64) -> Option<At> {
-        let after = self.packets_at.partition_point(|at| at.stream <= byte);
-        self.packets_at.get(after.checked_sub(1)?).copied()
-    }
-
     /// Notes where the sample begins, which ends at byte `end` of the view.
     fn mark(&mut self, start: u64, end: u64) {
         if self.places.len() as u64 * STEP >= end {
             return;
         }
-        let Some(at) = self.packet_of(start) else {
+        let Some(at) = self.arrivals.packet_of(start) else {
             return;
         };
         let within = start - at.stream;

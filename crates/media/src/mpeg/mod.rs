@@ -7,12 +7,13 @@
 //! has it made of the file by [`view`], which finds the beginning by the [`Place`](crate::Place)s in the index.
 //!
 //! [`carrier`] says what the streams lie in, and [`reader`] goes through the file once: [`ts`] and [`ps`] take packets apart,
-//! [`psi`] says which streams there are, [`pes`] what time it is; [`elementary`] puts a stream together again, and
+//! [`psi`] says which streams there are, [`pes`] what time it is; [`elementary`] puts a stream together again (of [`arrivals`]), and
 //! [`finder`] finds its samples: [`pictures`] (with [`parameters`] and [`sequence`]), [`coded`], [`visual`] and [`sounds`] (with
 //! [`adts`], [`latm`], [`lpcm`] and [`opus`]). [`clock`] lays their times on one line, [`date`] tells when that was, [`bare`] tells them where nothing states them, and [`film`] makes tracks of it. Beside that, [`multiplex`] makes one
 //! track of all packets of a transport stream as they are, in samples as [`sending`] cuts them.
 
 mod adts;
+mod arrivals;
 mod bare;
 mod carrier;
 mod clock;

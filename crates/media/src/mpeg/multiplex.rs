@@ -110,8 +110,6 @@ pub struct Multiplex {
     layout: Layout,
     /// Where something lies between packets: packets that lie evenly.
     evenly: Vec<Evenly>,
-    /// The PID of the packets that state the time.
-    clock: u16,
     tables: [Table; 2],
     marks: Packing<Mark>,
     last_mark: Option<Mark>,
@@ -122,7 +120,7 @@ pub struct Multiplex {
     syncs: Packing<Sync>,
     last_sync: Option<u64>,
     entries: Packing<EntryPoint>,
-    /// [`elementary::Entry::offset`] of the last of them.
+    /// [`elementary::RandomAccess::offset`] of the last of them.
     last_offset: Option<i64>,
     /// What the programme's map says, and the tables from where that changed on.
     mapped: Mapped,
@@ -150,7 +148,6 @@ impl Multiplex {
         let mut multiplex = Multiplex {
             layout,
             evenly: Vec::new(),
-            clock: 0,
             tables: [table(PAT), table(map)],
             marks: Packing::new(scratch),
             last_mark: None,
@@ -177,7 +174,6 @@ impl Multiplex {
     pub fn map_came(&mut self, map: u16, programmes: &Programmes) {
         let mapped = Mapped::of(map, programmes);
         self.programmes = programmes.mapped() as u32;
-        self.clock = mapped.clock;
         if mapped != self.mapped {
             self.mapped = mapped;
             match programmes.tables(map) {
@@ -204,8 +200,8 @@ impl Multiplex {
         self.marks.aside() + self.syncs.aside() + self.entries.aside()
     }
 
-    /// Takes the packet at byte `at` of the file.
-    pub fn take(&mut self, at: u64, packet: &[u8; PACKET]) {
+    /// Takes the packet at byte `at` of the file, which states this time.
+    pub fn take(&mut self, at: u64, packet: &[u8; PACKET], stated: Option<u64>) {
         let at = self.place(at);
         if at > self.end && self.holes.len() <= MOST_HOLES {
             self.holes.push((self.end, at));
@@ -213,15 +209,13 @@ impl Multiplex {
         self.end = at + PACKET as u64;
         self.scrambled += u64::from(ts::is_scrambled(packet));
         self.tables.iter_mut().for_each(|table| table.take(packet));
-        if ts::pid(packet) == self.clock
-            && let Some(stated) = ts::clock_reference(packet)
-        {
+        if let Some(stated) = stated {
             self.state(at, stated);
         }
     }
 
     /// Takes a picture that decoders can start at.
-    pub fn enter(&mut self, entry: elementary::Entry) {
+    pub fn enter(&mut self, entry: elementary::RandomAccess) {
         let at = entry.file;
         let at = match self.evenly.partition_point(|evenly| evenly.file <= at) {
             0 => at,

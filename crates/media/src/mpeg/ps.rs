@@ -224,9 +224,9 @@ mod tests {
     use super::*;
 
     /// Where a packet begins, its stream, when it is shown, and what it carries.
-    type FoundSample = (usize, u16, Option<u64>, Vec<u8>);
+    type FoundPacket = (usize, u16, Option<u64>, Vec<u8>);
 
-    fn walked(bytes: &[u8], is_end: bool) -> (Vec<FoundSample>, (usize, u64)) {
+    fn walked(bytes: &[u8], is_end: bool) -> (Vec<FoundPacket>, (usize, u64)) {
         let mut packets = Vec::new();
         let walked = walk(bytes, is_end, |at, packet| {
             let shown = packet.stamp.map(|stamp| stamp.shown);

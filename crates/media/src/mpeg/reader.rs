@@ -24,7 +24,7 @@ enum Phase {
     /// Which streams there are is found out.
     Looking,
     /// They are read.
-    Reading(Streams),
+    Reading(Box<Streams>),
     Done,
 }
 
@@ -61,10 +61,11 @@ impl Reader {
             options,
             phase: match carrier {
                 Carrier::Transport(_) => Phase::Looking,
-                Carrier::Program => Phase::Reading(Streams::of_program_stream(scratch)),
+                Carrier::Program => Phase::Reading(Box::new(Streams::of_program_stream(scratch))),
                 Carrier::Nothing => {
                     let coding = bare::coding(head).unwrap_or(Coding::Other("no stream"));
-                    Phase::Reading(Streams::bare(coding, options.frame_rate, scratch))
+                    let streams = Streams::bare(coding, options.frame_rate, scratch);
+                    Phase::Reading(Box::new(streams))
                 }
             },
             programmes: Programmes::default(),
@@ -82,7 +83,7 @@ impl Reader {
         if self.wanted.is_empty()
             && let Phase::Reading(streams) = std::mem::replace(&mut self.phase, Phase::Done)
         {
-            return film::index(streams, self.carrier, self.len).map(Step::Done);
+            return film::index(*streams, self.carrier, self.len).map(Step::Done);
         }
         Ok(Step::Need(self.wanted.clone()))
     }
@@ -182,10 +183,11 @@ impl Reader {
         };
         let others = self.programmes.count() - 1;
         let streams = Streams::new(programme, others, &self.scratch);
-        self.phase = Phase::Reading(match self.carrier {
+        let streams = match self.carrier {
             Carrier::Transport(layout) => streams.multiplexed(layout, &self.programmes),
             Carrier::Program | Carrier::Nothing => streams,
-        });
+        };
+        self.phase = Phase::Reading(Box::new(streams));
         self.programmes.follow();
         self.walker = walker(self.carrier);
         self.rest.clear();

@@ -7,7 +7,7 @@ use super::multiplex::Multiplex;
 use super::pes::Carried;
 use super::ps;
 use super::psi::{Coding, Programme, Programmes, Stated};
-use super::ts::{Layout, PACKET, Packet};
+use super::ts::{self, Layout, PACKET, Packet};
 use crate::Nanos;
 use crate::index::IndexOptions;
 use crate::index_error::{IndexError, IndexErrorKind};
@@ -29,6 +29,8 @@ pub struct Streams {
     map: u16,
     pub programme: u16,
     pub all: Vec<Elementary>,
+    /// The PID of the packets that state the programme's clock.
+    clock_at: u16,
     /// By PID: the number in `all`.
     by_pid: Vec<u8>,
     clock: Clock,
@@ -187,6 +189,7 @@ impl Streams {
             map,
             programme,
             all,
+            clock_at: NOWHERE,
             by_pid,
             clock: Clock::default(),
             date: None,
@@ -202,6 +205,7 @@ impl Streams {
     pub fn multiplexed(self, layout: Layout, programmes: &Programmes) -> Streams {
         let multiplex = Multiplex::new(self.map, programmes, layout, &self.scratch);
         Streams {
+            clock_at: programmes.clock(self.map).unwrap_or(NOWHERE),
             multiplex: Some(Box::new(multiplex)),
             ..self
         }
@@ -209,8 +213,13 @@ impl Streams {
 
     /// Takes the packet at byte `at` of the file.
     pub fn take(&mut self, at: u64, packet: &[u8; PACKET], programmes: &mut Programmes) {
+        let is_clock = ts::pid(packet) == self.clock_at;
+        let stated = is_clock.then(|| ts::clock_reference(packet)).flatten();
+        if let Some(stated) = stated {
+            self.clock.state(stated);
+        }
         if let Some(multiplex) = &mut self.multiplex {
-            multiplex.take(at, packet);
+            multiplex.take(at, packet, stated);
         }
         if let Some(packet) = Packet::parse(packet) {
             self.take_payload(at, &packet, programmes);
@@ -236,6 +245,7 @@ impl Streams {
     /// The programme's map has come again. A stream that it does not have any more goes on in one of the same coding that it has
     /// now, as where recordings were joined.
     fn look_at(&mut self, programmes: &Programmes, at: u64) {
+        self.clock_at = programmes.clock(self.map).unwrap_or(NOWHERE);
         if let Some(multiplex) = &mut self.multiplex {
             multiplex.map_came(self.map, programmes);
         }

@@ -17,7 +17,7 @@ use super::standing::{Standing, Standings};
 use super::titles::Titles;
 use crate::address::{Address, Scheme};
 use crate::fault::Fault;
-use crate::lists::{Page, Told, known_version};
+use crate::lists::{ListedFilm, Page, known_version};
 use crate::redirects::Hosts;
 use crate::secret::Secret;
 use crate::web::Web;
@@ -254,7 +254,11 @@ impl Group {
     }
 
     /// The film with this number at a sibling, whether it is ready there or not.
-    pub(super) async fn find(&self, number: usize, film: u128) -> Result<Option<Told>, Fault> {
+    pub(super) async fn find(
+        &self,
+        number: usize,
+        film: u128,
+    ) -> Result<Option<ListedFilm>, Fault> {
         let identity = format!("{film:032x}");
         let query = format!("per_page=1&identity={identity}");
         let page: Page = self.document(number, "api/films", &query).await?;

@@ -21,11 +21,7 @@ impl<W: Clone, F> Machine<W, F> {
         request: &Request,
         target: &Target,
     ) -> Result<Step<W, F>, Refused> {
-        let (name, session) = self.session_of(conn, request)?;
-        session.covers(target)?;
-        if session.busy {
-            return Err(busy());
-        }
+        let (name, session) = self.idle_session(conn, request, target)?;
         let range = match request.headers.get("Range") {
             Some(value) => NptRange::parse(value).map_err(refuse_range)?,
             None => NptRange::UNSAID,
@@ -284,17 +280,28 @@ impl<W: Clone, F> Machine<W, F> {
         Ok(Step::AnswerAndGo(pace.say(answer), name))
     }
 
+    /// The session that a request names, whose address is the session's, and for which nothing else is being done.
+    fn idle_session(
+        &mut self,
+        conn: ConnId,
+        request: &Request,
+        target: &Target,
+    ) -> Result<(String, &mut Session<W, F>), Refused> {
+        let (name, session) = self.session_of(conn, request)?;
+        session.covers(target)?;
+        match session.busy {
+            true => Err(busy()),
+            false => Ok((name, session)),
+        }
+    }
+
     pub(super) fn pause(
         &mut self,
         conn: ConnId,
         request: &Request,
         target: &Target,
     ) -> Result<Step<W, F>, Refused> {
-        let (name, session) = self.session_of(conn, request)?;
-        session.covers(target)?;
-        if session.busy {
-            return Err(busy());
-        }
+        let (name, session) = self.idle_session(conn, request, target)?;
         if session.has_stream && matches!(session.phase, Phase::Playing { .. }) {
             session.busy = true;
             let job = Job::Pause {

@@ -19,7 +19,7 @@ use crate::histogram::Histogram;
 use crate::packet::parse;
 use crate::socket::{Inbox, pair};
 use crate::stream::{StreamMeter, Tally};
-use crate::unit::Unit;
+use crate::unit::ReceivedUnit;
 
 /// Receive buffer of a socket: a second of some thousand streams.
 const RECEIVE: usize = 256 << 20;
@@ -179,7 +179,7 @@ impl Judge {
 }
 
 /// How long after its time in the film an access unit was there, the time counted from the first packet on.
-fn behind(unit: &Unit, began: u64) -> Duration {
+fn behind(unit: &ReceivedUnit, began: u64) -> Duration {
     let due = began as i64 + unit.media;
     Duration::from_nanos((unit.last as i64 - due).max(0) as u64)
 }

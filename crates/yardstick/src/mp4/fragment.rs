@@ -5,7 +5,7 @@ use super::track::Track;
 
 /// An access unit of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unit {
+pub struct FragmentUnit {
     /// Decode time, ticks of the track.
     pub dts: u64,
     /// Presentation less decode time, ticks.
@@ -24,7 +24,7 @@ pub(crate) struct Fragment {
     /// Which track.
     pub track: u32,
     /// The access units.
-    pub units: Vec<Unit>,
+    pub units: Vec<FragmentUnit>,
 }
 
 /// Most access units of a fragment: an hour of the smallest.
@@ -121,7 +121,7 @@ fn read_run(
     offset: &mut u64,
     dts: &mut u64,
     (duration, size): (u32, u32),
-    units: &mut Vec<Unit>,
+    units: &mut Vec<FragmentUnit>,
 ) -> Result<()> {
     let mut fields = Fields(body);
     let (_, flags) = fields.full()?;
@@ -155,7 +155,7 @@ fn read_run(
         } else {
             0
         };
-        units.push(Unit {
+        units.push(FragmentUnit {
             dts: *dts,
             cts,
             duration,

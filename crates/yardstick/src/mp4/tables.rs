@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::boxes::{Box, Fields, Result, boxes, descend, header, name, need};
 use super::coding::Coding;
-use super::fragment::{Fragment, Unit, read_moof};
+use super::fragment::{Fragment, FragmentUnit, read_moof};
 use super::track::Track;
 use crate::reference::{Reference, ReferenceTrack};
 
@@ -147,7 +147,7 @@ fn coding(stsd: &[u8]) -> Result<Coding> {
 }
 
 /// The access units of a `trak` with sample tables.
-fn units(trak: &[u8]) -> Result<Vec<Unit>> {
+fn units(trak: &[u8]) -> Result<Vec<FragmentUnit>> {
     let table = need(trak, &[b"mdia", b"minf", b"stbl"])?;
     let mut sizes = sizes(table)?;
     let offsets = offsets(table)?;
@@ -171,7 +171,7 @@ fn units(trak: &[u8]) -> Result<Vec<Unit>> {
             let Some(size) = sizes.pop() else {
                 break;
             };
-            units.push(Unit {
+            units.push(FragmentUnit {
                 dts: 0,
                 cts: 0,
                 duration: 0,
