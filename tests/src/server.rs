@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::films::{target_dir, temp_dir};
@@ -53,7 +53,7 @@ pub struct Server {
     pub rtp: u16,
     state: PathBuf,
     log: File,
-    _ports: Ports,
+    ports: Arc<Ports>,
     _dir: tempfile::TempDir,
 }
 
@@ -269,7 +269,7 @@ impl Options {
             rtp: ports.first + 2,
             state,
             log: File::open(log_path).expect("the log file"),
-            _ports: ports,
+            ports: Arc::new(ports),
             _dir: dir,
         }
     }
@@ -350,6 +350,11 @@ impl Server {
                 .map(str::to_owned)
         });
         line.unwrap_or_else(|| panic!("no line of the log has {words:?}:\n{}", self.log()))
+    }
+
+    /// Kills it. As long as its ports live, no other test's server answers at its addresses.
+    pub fn into_ports(self) -> Arc<Ports> {
+        Arc::clone(&self.ports)
     }
 
     /// Its process id.

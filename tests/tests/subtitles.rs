@@ -327,7 +327,7 @@ fn a_text_comes_from_a_mirror_that_has_the_same_file() {
         "url = 'http://{first}/', mirrors = ['http://{second}/'], refresh = 3600"
     ));
     let expected = text(&mirror, 1);
-    drop(origin);
+    let _ports = origin.into_ports();
     assert_eq!(text(&edge, 1), expected);
 }
 
@@ -394,7 +394,7 @@ fn after_a_restart_without_its_origin_an_edge_lists_the_same_subtitles() {
     let before = listed(&start());
     assert_eq!(before, listed(&origin));
     assert_eq!(before.len(), 1);
-    drop(origin);
+    let _ports = origin.into_ports();
     let edge = start();
     assert_eq!(listed(&edge), before);
     assert_eq!(edge.get("/faststart/subtitles/1.vtt").status, 502);

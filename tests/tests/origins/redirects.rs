@@ -1,5 +1,6 @@
 //! Edges that send viewers to the one that has their film.
 
+use std::fs;
 use std::time::Duration;
 
 use reelway_tests::players::{run, scripted, vlc_records};
@@ -8,6 +9,7 @@ use reelway_tests::rtsp::Client;
 use reelway_tests::server::{Options, Server};
 use reelway_tests::yardstick::yardstick;
 use reelway_tests::{films, http, wait};
+use tempfile::TempDir;
 
 use crate::group::{Group, sum};
 
@@ -17,12 +19,21 @@ const BEGINNINGS: [&str; 3] = ["hls/main.m3u8", "dash/main.mpd", "file"];
 /// An origin and its films.
 struct Origin {
     _server: Server,
-    _library: tempfile::TempDir,
+    _library: TempDir,
 }
 
 /// So many edges that send viewers on, and their origin.
 fn edges(count: usize, names: &[&str], change: impl Fn(Options) -> Options) -> (Group, Origin) {
-    let library = films::library(names);
+    edges_of(count, films::library(names), names, change)
+}
+
+/// The same of a library that has these films.
+fn edges_of(
+    count: usize,
+    library: TempDir,
+    names: &[&str],
+    change: impl Fn(Options) -> Options,
+) -> (Group, Origin) {
     let origin = Options::new(library.path()).set("http.ahead", 3600).start();
     origin.wait_indexed();
     let of = format!("http://{}/", origin.http);
@@ -84,8 +95,16 @@ fn viewers_of_a_film_are_sent_to_one_edge_whatever_they_begin_with_and_whichever
         "progressive",
         "fragmented",
     ];
-    let (group, _origin) = edges(3, &names, wide);
-    let mut homes = Vec::new();
+    // So many that they are not all at one edge by chance.
+    let copies: Vec<String> = (0..16).map(|nth| format!("copy{nth}")).collect();
+    let library = films::library(&names);
+    for copy in &copies {
+        let to = library.path().join(format!("{copy}.mp4"));
+        fs::copy(films::film("faststart").path, to).expect("a copy");
+    }
+    let all = names.into_iter().chain(copies.iter().map(String::as_str));
+    let (group, _origin) = edges_of(3, library, &all.collect::<Vec<_>>(), wide);
+    let mut homes: Vec<usize> = copies.iter().map(|copy| home(&group, copy)).collect();
     for name in names {
         let home = home(&group, name);
         homes.push(home);
