@@ -36,6 +36,51 @@ fn packets_leave_at_their_times_and_bye_follows_the_last() {
 }
 
 #[test]
+fn packets_that_the_kernel_holds_leave_at_their_times_by_the_rule() {
+    for interval in [10 * MS, MS] {
+        let mut world = World::new(vec![3 * MS], Vec::new());
+        world.held = true;
+        world.add(1, 200, interval as Nanos);
+        world.run(world.now + 50 * MS);
+        let begins = world.now;
+        world.go(1);
+        world.run(begins + 10_000 * MS);
+        world.check(1).expect("in order, by the rule");
+        let sent = world.sent(1);
+        assert_eq!(sent.len(), 200);
+        for (nth, (leaves, ..)) in sent.iter().enumerate() {
+            let due = begins + nth as u64 * interval;
+            assert!(
+                (due..due + 2 * TURN).contains(leaves),
+                "{nth}: {leaves}, {due}"
+            );
+        }
+        // Those of several milliseconds are handed over at once.
+        let film = 200 * interval;
+        assert!(
+            (world.turns.len() as u64) < film / (2 * TURN),
+            "{} turns",
+            world.turns.len()
+        );
+    }
+}
+
+#[test]
+fn a_group_that_is_needed_now_is_urgent_and_one_that_is_read_ahead_is_not() {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    world.add(1, 3000, 10 * MS as Nanos);
+    world.run(world.now + 50 * MS);
+    world.go(1);
+    world.run(world.now + 10_000 * MS);
+    let urgent: Vec<bool> = world.wanted.iter().map(|(_, want)| want.urgent).collect();
+    assert!(urgent.len() > 2, "{urgent:?}");
+    assert!(
+        urgent[0] && urgent[1..].iter().all(|urgent| !urgent),
+        "{urgent:?}"
+    );
+}
+
+#[test]
 fn a_stream_that_stands_goes_on_with_the_next_packet() {
     let mut world = World::new(vec![3 * MS], Vec::new());
     world.add(1, 100, 10 * MS as Nanos);

@@ -114,6 +114,8 @@ pub struct World {
     pub writes: Vec<(u64, u32)>,
     /// No frame is needed by another one.
     pub droppable: bool,
+    /// The kernel holds packets until they are to leave: then is when they are sent.
+    pub held: bool,
     /// When the lane was looked at.
     pub turns: Vec<u64>,
     /// Groups that were asked for: when, and what of them.
@@ -156,6 +158,7 @@ impl World {
             room: u32::MAX,
             writes: Vec::new(),
             droppable: false,
+            held: false,
             turns: Vec::new(),
             wanted: Vec::new(),
             packets: HashMap::new(),
@@ -203,7 +206,7 @@ impl World {
             script: Arc::new(File(outline)),
             tracks: vec![track],
             carriage,
-            held: false,
+            held: self.held,
             link: None,
             rules: self.rules.clone(),
             wish: (0, None),
@@ -343,14 +346,16 @@ impl World {
         let stream = self.lane.stream(job.place).expect("a stream");
         let (id, seq) = (stream.id(), stream.tracks[0].seq);
         let all = job.due.end - job.due.first;
-        assert!(all > 0 && job.due.at < self.now + TURN, "{job:?}");
+        assert!(all > 0, "{job:?}");
+        assert!(self.held || job.due.at < self.now + TURN, "{job:?}");
+        let leaves = if self.held { job.due.departs } else { self.now };
         self.jobs += 1;
         let (takes, refuses) = World::next_of(&self.kernel, self.jobs).unwrap_or((all, 0));
         let taken = takes.min(all);
         let refused = refuses.min(all - taken);
         let log = self.sent.entry(id).or_default();
         for nth in 0..taken + refused {
-            log.push((self.now, seq.wrapping_add(nth as u16), nth < taken));
+            log.push((leaves, seq.wrapping_add(nth as u16), nth < taken));
         }
         self.lane.taken(job, (taken, refused), self.now);
     }
