@@ -8,3 +8,13 @@
 pub mod boxes;
 pub mod ebml;
 pub mod mpeg;
+
+/// Bits, written as zeros and ones with spaces between them, as bytes; zeros fill the last one.
+pub fn bits(text: &str) -> Vec<u8> {
+    let bits: Vec<u8> = text.bytes().filter(|bit| *bit != b' ').collect();
+    let byte = |bits: &[u8]| {
+        let value = bits.iter().fold(0, |value, bit| value << 1 | (bit & 1));
+        value << (8 - bits.len())
+    };
+    bits.chunks(8).map(byte).collect()
+}

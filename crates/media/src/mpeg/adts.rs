@@ -66,6 +66,8 @@ pub fn config(frame: &[u8]) -> Option<Config> {
 
 #[cfg(test)]
 mod tests {
+    use reelway_mux::bits;
+
     use super::*;
 
     #[test]
@@ -94,18 +96,11 @@ mod tests {
             "1", "0001", // a pair
             "0010", // the low one
         );
-        let bytes = |bits: &str| -> Vec<u8> {
-            let byte = |bits: &[u8]| {
-                let value = bits.iter().fold(0, |value, bit| value << 1 | (bit & 1));
-                value << (8 - bits.len())
-            };
-            bits.as_bytes().chunks(8).map(byte).collect()
-        };
-        let body = bytes(element);
+        let body = bits(element);
         let length = 7 + body.len() as u8;
         let head = [0xff, 0xf1, 0x4c, 0, length >> 3, length << 5 | 0x1f, 0xfc];
         let several = config(&[&head[..], &body].concat()).expect("a configuration");
-        let expected = [&[0x11, 0x80][..], &bytes(&element[3..]), &[0]].concat();
+        let expected = [&[0x11, 0x80][..], &bits(&element[3..]), &[0]].concat();
         assert_eq!((several.specific, several.channels), (expected, 4));
 
         let other = config(&[&head[..], &[0x20; 8]].concat());

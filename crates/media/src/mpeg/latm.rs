@@ -192,17 +192,9 @@ fn rate(bits: &mut Bits) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use reelway_mux::bits as bytes;
 
-    /// Bits, as text of zeros and ones, as bytes.
-    fn bytes(bits: &str) -> Vec<u8> {
-        let bits: Vec<u8> = bits.bytes().filter(|bit| *bit != b' ').collect();
-        let byte = |bits: &[u8]| {
-            let value = bits.iter().fold(0, |value, bit| value << 1 | (bit & 1));
-            value << (8 - bits.len())
-        };
-        bits.chunks(8).map(byte).collect()
-    }
+    use super::*;
 
     fn frame(element: &[u8]) -> Vec<u8> {
         let [high, low] = (element.len() as u16).to_be_bytes();

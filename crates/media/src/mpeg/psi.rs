@@ -375,7 +375,8 @@ fn opus(descriptors: &[(u8, &[u8])]) -> Coding {
     });
     match stated {
         Some(channels @ 1..=8) => Coding::Opus(channels),
-        _ => Coding::Other("Opus sound whose channels are arranged in a way of their own"),
+        None => Coding::Other("Opus sound that does not say how many channels it has"),
+        Some(_) => Coding::Other("Opus sound whose channels are arranged in a way of their own"),
     }
 }
 
