@@ -514,11 +514,11 @@ fn each_viewer_is_a_session_that_is_booked_by_the_whole_streams_rate() {
 #[test]
 fn a_newcomer_is_refused_when_there_is_no_room() {
     let films = library(&["transport_mpeg2"]);
-    // A film of 1.3 Mbit/s.
+    // A film of 1.3 Mbit/s, whose first three seconds may all be fetched within one: then they need 4.1 Mbit/s.
     let options = Options::new(films.path())
         .set("http.ahead", 1)
         .set("http.pace", 1)
-        .flag("--capacity", "net=3Mbit");
+        .flag("--capacity", "net=6Mbit");
     let server = options.start();
     server.wait_indexed();
     let offer = offer(&server, "transport_mpeg2");

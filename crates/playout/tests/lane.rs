@@ -304,6 +304,30 @@ fn nothing_is_left_out_for_a_lane_that_was_woken_late() {
     assert_eq!(left_out(0, |world| world.now += 240 * MS), 0);
 }
 
+/// The lane looks at the streams that are due, and is held up for so long before their packets are sent.
+fn held_up(world: &mut World, nanos: u64) {
+    world.lane.turn(world.now);
+    let mut jobs = Vec::new();
+    assert!(world.lane.poll(world.now, &mut jobs, &mut Vec::new()));
+    world.now += nanos;
+    world.lane.settle(world.now);
+}
+
+#[test]
+fn nothing_is_left_out_for_a_lane_that_is_held_up_while_it_works() {
+    assert_eq!(left_out(0, |world| held_up(world, 240 * MS)), 0);
+}
+
+#[test]
+fn nothing_is_left_out_for_a_lane_that_is_held_up_again_before_it_has_caught_up() {
+    let again = |world: &mut World| {
+        world.now += 80 * MS;
+        held_up(world, 80 * MS);
+        held_up(world, 80 * MS);
+    };
+    assert_eq!(left_out(0, again), 0);
+}
+
 #[test]
 fn frames_are_left_out_that_the_kernel_has_no_room_for_until_they_are_late() {
     let no_room = |world: &mut World| {
@@ -332,11 +356,7 @@ fn frames_are_left_out_of_a_lane_that_works_and_is_late() {
     let works = |world: &mut World| {
         // Turn after turn takes longer than what it sends lasts.
         for _ in 0..9 {
-            world.lane.turn(world.now);
-            let mut jobs = Vec::new();
-            assert!(world.lane.poll(world.now, &mut jobs, &mut Vec::new()));
-            world.now += 30 * MS;
-            world.lane.settle(world.now);
+            held_up(world, 30 * MS);
         }
     };
     assert!(left_out(0, works) >= 3);

@@ -22,6 +22,8 @@ pub(crate) struct Sent {
     pub late_p99_ms: f64,
     /// Greatest lateness in milliseconds.
     pub late_max_ms: f64,
+    /// Frames that were left out because they would have come too late.
+    pub dropped_frames: u64,
 }
 
 /// A stream of the sender. It is over when its handle is dropped.
@@ -134,5 +136,6 @@ fn sent(handle: &StreamHandle) -> Sent {
         packets: progress.packets,
         late_p99_ms: ms(progress.late.p99),
         late_max_ms: ms(progress.late.max),
+        dropped_frames: progress.dropped,
     }
 }

@@ -78,6 +78,7 @@ impl Watch {
             jitter_ms: heard.then_some(jitter),
             late_p99_ms: sent.map(|sent| sent.late_p99_ms),
             late_max_ms: sent.map(|sent| sent.late_max_ms),
+            dropped_frames: sent.map(|sent| sent.dropped_frames),
         }
     }
 

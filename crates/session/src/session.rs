@@ -366,6 +366,7 @@ impl Session {
             lost = progress.lost,
             jitter_ms = progress.jitter_ms.map(tenths),
             late_max_ms = progress.late_max_ms.map(tenths),
+            dropped_frames = progress.dropped_frames.filter(|dropped| *dropped > 0),
             "session ended: {reason}"
         );
     }

@@ -47,6 +47,8 @@ pub struct Progress {
     pub late_p99_ms: Option<f64>,
     /// Greatest lateness, in milliseconds.
     pub late_max_ms: Option<f64>,
+    /// Frames that were left out because they would have come too late.
+    pub dropped_frames: Option<u64>,
 }
 
 /// The part of a session that changes while it lives.

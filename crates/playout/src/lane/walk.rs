@@ -207,6 +207,7 @@ impl<H: Host> Lane<H> {
         }
         self.walk.first = self.walk.last;
         self.walk.settled = now;
+        self.walk.waking.worked(self.walk.looked, now);
     }
 
     /// Puts a stream where it is to be looked at next; true if that is at once.
