@@ -16,6 +16,7 @@ export interface Audio {
   codec: string;
   name: string;
   channels: number;
+  channel_configuration: number | null; // of AAC: the number of its channels' order, 0 where there is none
   rate: number; // samples a second
   language: string | null;
 }

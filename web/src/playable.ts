@@ -19,6 +19,12 @@ export type Verdict = { way: Way; missing: string[] } | { way: null; why: string
 export const videoType = (video: Pick<Video, "codec">) => `video/mp4; codecs="${video.codec}"`;
 export const audioType = (audio: Pick<Audio, "codec">) => `audio/mp4; codecs="${audio.codec}"`;
 
+/** AAC whose channels have no number: browsers say that they play its codec, and refuse it. */
+const lacksNumber = (audio: Audio) => audio.channel_configuration === 0;
+
+const audioName = (audio: Audio) =>
+  lacksNumber(audio) ? `${audio.name} (${audio.channels} channels in an order of their own)` : `${audio.name} (${audio.codec})`;
+
 const listed = (names: string[]) =>
   names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 
@@ -34,8 +40,8 @@ export function judge(film: Pick<Film, "video" | "audio">, browser: Browser): Ve
   if (film.video && !plays(videoType(film.video))) {
     return { way: null, why: `This browser cannot play ${film.video.name} video (${film.video.codec}).` };
   }
-  const lacking = film.audio.filter((track) => !plays(audioType(track)));
-  const names = [...new Set(lacking.map((track) => `${track.name} (${track.codec})`))];
+  const lacking = film.audio.filter((track) => lacksNumber(track) || !plays(audioType(track)));
+  const names = [...new Set(lacking.map(audioName))];
   if (film.audio.length > 0 && lacking.length === film.audio.length) {
     return { way: null, why: `This browser cannot play ${listed(names)} audio.` };
   }

@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use reelway_media::{Kind, Nanos, Sample, Samples, SamplesError, Title, Track, ticks_to_nanos};
+use reelway_media::{
+    Codec, Kind, Nanos, Sample, Samples, SamplesError, Title, Track, ticks_to_nanos,
+};
 use reelway_rtp::Payload;
 use reelway_sys::FileIdentity;
 use serde::{Deserialize, Serialize};
@@ -195,6 +197,8 @@ pub struct TrackSummary {
     pub frame_rate: Option<f64>,
     /// Channels and rate in Hz, for sound.
     pub sound: Option<(u16, u32)>,
+    /// For AAC the number of its channels' order; 0: there is none.
+    pub channel_configuration: Option<u8>,
     /// Media bytes.
     pub bytes: u64,
 }
@@ -252,6 +256,10 @@ impl TrackSummary {
                 .sound
                 .as_ref()
                 .map(|sound| (sound.channels, sound.rate)),
+            channel_configuration: match &track.codec {
+                Codec::Aac(aac) => Some(aac.channel_configuration()),
+                _ => None,
+            },
             bytes: track.bytes,
         }
     }

@@ -131,10 +131,8 @@ fn subtitle_set(out: &mut String, subtitles: &Subtitles<'_>) {
 }
 
 fn main_sound(package: &Package) -> Option<u32> {
-    let mut sound = package.sound();
-    let first = sound.next()?;
-    let enabled = package.sound().find(|track| package.media(track).enabled);
-    Some(enabled.unwrap_or(first).id)
+    let sound: Vec<_> = package.sound().collect();
+    package.main_of(&sound).map(|track| track.id)
 }
 
 /// A track of the film, or of another rendition of it.

@@ -177,13 +177,15 @@ fn variants<'a, 'b>(
     groups: &'b [AudioGroup<'a>],
 ) -> Vec<Variant<'a, 'b>> {
     let Some(picture) = package.picture() else {
-        let alone = |group| Variant {
-            of: package,
-            beside: None,
-            main: default_of(package, group),
-            group: Some(group),
+        let alone = |group: &'b AudioGroup<'a>| {
+            package.main_of(&group.tracks).map(|main| Variant {
+                of: package,
+                beside: None,
+                main,
+                group: Some(group),
+            })
         };
-        return groups.iter().map(alone).collect();
+        return groups.iter().filter_map(alone).collect();
     };
     let others = renditions.iter().zip(1..).filter_map(|(rendition, place)| {
         let path = rendition.path;
@@ -275,15 +277,6 @@ fn audio_groups(package: &Package) -> Vec<AudioGroup<'_>> {
     groups
 }
 
-/// The track of a group that plays unless another is asked for.
-fn default_of<'a>(package: &Package, group: &AudioGroup<'a>) -> &'a PackagedTrack {
-    let enabled = group
-        .tracks
-        .iter()
-        .find(|track| package.media(track).enabled);
-    enabled.unwrap_or(&group.tracks[0])
-}
-
 /// A name for each sound track that no other has, by track_ID.
 fn names(package: &Package) -> Vec<(u32, String)> {
     let mut taken = BTreeSet::new();
@@ -317,7 +310,7 @@ fn renditions(
     names: &[(u32, String)],
     links: Links<'_>,
 ) {
-    let default = default_of(package, group).id;
+    let default = package.main_of(&group.tracks).map(|track| track.id);
     let mut languages = BTreeSet::new();
     for track in &group.tracks {
         let media = package.media(track);
@@ -337,7 +330,7 @@ fn renditions(
         // A player may choose by language; of several in one language only the first (RFC 8216
         // 4.3.4.1.1), as nothing else tells them apart.
         let first = languages.insert(language);
-        let is_default = track.id == default;
+        let is_default = Some(track.id) == default;
         let auto = if is_default || first { "YES" } else { "NO" };
         let default = if is_default { "YES" } else { "NO" };
         let _ = write!(out, ",DEFAULT={default},AUTOSELECT={auto}");

@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use reelway_media::{Kind, Nanos, SECOND, Samples, SamplesError, Title, Track, ticks_to_nanos};
+use reelway_media::{
+    Codec, Kind, Nanos, SECOND, Samples, SamplesError, Title, Track, ticks_to_nanos,
+};
 
 use crate::cuts::{self, CutTime, Cuts, Table};
 use crate::fragment::Fragment;
@@ -173,6 +175,16 @@ impl Package {
     /// Sound tracks, in file order.
     pub(crate) fn sound(&self) -> impl Iterator<Item = &PackagedTrack> {
         self.tracks.iter().filter(|track| track.kind == Kind::Audio)
+    }
+
+    /// Which of these sound tracks plays unless another is asked for: one that browsers take, and that is enabled.
+    pub(crate) fn main_of<'a>(&self, sound: &[&'a PackagedTrack]) -> Option<&'a PackagedTrack> {
+        let is_taken = |track: &PackagedTrack| match &self.media(track).codec {
+            Codec::Aac(aac) => aac.channel_configuration() > 0,
+            _ => true,
+        };
+        let order = |track: &PackagedTrack| (!is_taken(track), !self.media(track).enabled);
+        sound.iter().copied().min_by_key(|track| order(track))
     }
 
     /// Bytes of memory the tables take: about 20 a segment of each track.

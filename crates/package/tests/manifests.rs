@@ -518,6 +518,33 @@ fn the_sound_that_is_enabled_is_the_default_one() {
 }
 
 #[test]
+fn sound_whose_channels_have_no_number_is_the_default_one_only_where_there_is_no_other() {
+    let unnumbered = |id| {
+        let mut track = sound(id, 48_000, 0, even(600, 1 << 20, 300, 1024));
+        if let Codec::Aac(aac) = &mut track.track.codec {
+            aac.config = vec![0x11, 0x80, 0x04, 0xc4, 0x04, 0x00, 0x21, 0x10, 0];
+        }
+        track
+    };
+    let numbered = sound(3, 48_000, 0, even(600, 1 << 20, 300, 1024));
+    let defaults = |tracks| {
+        let text = multivariant_playlist(&package(tracks), Links::default());
+        let default = text.lines().filter(|line| line.contains("DEFAULT=YES"));
+        let address = |line: &str| {
+            Some(
+                line.split_once("URI=\"")?
+                    .1
+                    .trim_end_matches('"')
+                    .to_owned(),
+            )
+        };
+        default.filter_map(address).collect::<Vec<_>>()
+    };
+    assert_eq!(defaults(vec![unnumbered(2), numbered]), ["3.m3u8"]);
+    assert_eq!(defaults(vec![unnumbered(2), unnumbered(3)]), ["2.m3u8"]);
+}
+
+#[test]
 fn sound_of_one_codec_family_is_one_group_whose_variant_takes_the_most() {
     let bandwidth = |tracks| {
         let text = multivariant_playlist(&package(tracks), Links::default());

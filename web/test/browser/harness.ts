@@ -112,6 +112,14 @@ export const recipes = {
       ...["-x265-params", "log-level=none", "-tag:v", "hvc1", "-pix_fmt", "yuv420p", path],
     ),
 
+  /** AAC of four channels, which have no number in its configuration. */
+  quad: (path: string) =>
+    ffmpeg(
+      ...["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=4", "-f", "lavfi", "-i", "anoisesrc=d=4:a=0.1"],
+      ...["-af", "aformat=channel_layouts=quad", "-c:a", "aac"],
+      ...["-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", path],
+    ),
+
   upright: (path: string) =>
     ffmpeg("-f", "lavfi", "-i", "testsrc2=s=360x640:r=25:d=8", "-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", path),
 

@@ -26,6 +26,7 @@ before(async () => {
     "music/A tone of eight seconds.mp4": recipes.soundOnly,
     "phone/upright.mp4": recipes.upright,
     "modern/Only H.265.mp4": recipes.h265,
+    "modern/Four corners.ts": recipes.quad,
     "broken/No film at all.mp4": recipes.noFilm,
     "broken/Half a film.mp4": recipes.halfCopied,
   });
@@ -74,8 +75,8 @@ describe("the library", () => {
   test("shows every film with its picture, length, size and codecs, and says why one does not play", async () => {
     const { page, complaints, close } = await visit(chromium, `${server.http}/`);
     await tiles(page).first().waitFor();
-    assert.equal(await tiles(page).count(), 8);
-    assert.equal(await page.locator(".library-count").textContent(), "8 films");
+    assert.equal(await tiles(page).count(), 9);
+    assert.equal(await page.locator(".library-count").textContent(), "9 films");
 
     const demoTile = tile(page, "demo");
     await demoTile.locator("img").waitFor();
@@ -129,7 +130,7 @@ describe("the library", () => {
     await search.fill("no such thing");
     await page.getByText("No film has “no such thing”").waitFor();
     await page.getByRole("link", { name: "Show all films" }).click();
-    await until("all are back", async () => (await tiles(page).count()) === 8);
+    await until("all are back", async () => (await tiles(page).count()) === 9);
 
     await page.getByLabel("Sort by").selectOption({ label: "Longest" });
     await until("the longest is first", async () => (await page.locator(".tile-name").first().textContent())?.startsWith("B-frames") ?? false);
@@ -239,6 +240,13 @@ describe("the player", () => {
     assert.match((await page.locator(".player-stand").textContent()) ?? "", /VLC, ffplay or GStreamer/);
     assert.deepEqual(await stumbles(page), []);
     await screenshot(page, "film-other-players");
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+
+  test("says that a browser cannot play AAC whose channels have no number, though it says it can", async () => {
+    const { page, complaints, close } = await open("modern/Four corners");
+    await page.getByText("This browser cannot play AAC-LC (4 channels in an order of their own) audio.").waitFor();
     assert.deepEqual(complaints, []);
     await close();
   });

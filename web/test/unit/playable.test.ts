@@ -5,8 +5,8 @@ import { judge, type Browser } from "../../src/playable";
 
 const h264: Video = { codec: "avc1.64001e", name: "H.264 High", width: 640, height: 360, frame_rate: 25 };
 const h265: Video = { ...h264, codec: "hvc1.1.6.L93.B0", name: "H.265 Main" };
-const aac: Audio = { codec: "mp4a.40.2", name: "AAC-LC", channels: 2, rate: 48000, language: "eng" };
-const ac3: Audio = { ...aac, codec: "ac-3", name: "AC-3" };
+const aac: Audio = { codec: "mp4a.40.2", name: "AAC-LC", channels: 2, channel_configuration: 2, rate: 48000, language: "eng" };
+const ac3: Audio = { ...aac, codec: "ac-3", name: "AC-3", channel_configuration: null };
 
 const browser = (known: string[]): Browser => ({
   isTypeSupported: (type) => known.some((codec) => type.includes(`"${codec}"`)),
@@ -35,6 +35,16 @@ test("sound that the browser lacks is named, and a film that has only such does 
 
 test("one playable sound track of several is enough; the others are named", () => {
   assert.deepEqual(judge({ video: h264, audio: [ac3, aac] }, usual), { way: "mse", missing: ["AC-3 (ac-3)"] });
+});
+
+test("AAC whose channels have no number does not play, whatever the browser says of its codec", () => {
+  const quad: Audio = { ...aac, channels: 4, channel_configuration: 0 };
+  assert.deepEqual(judge({ video: h264, audio: [quad] }, usual), {
+    way: null,
+    why: "This browser cannot play AAC-LC (4 channels in an order of their own) audio.",
+  });
+  const missing = ["AAC-LC (4 channels in an order of their own)"];
+  assert.deepEqual(judge({ video: h264, audio: [quad, aac] }, usual), { way: "mse", missing });
 });
 
 test("films of only sound or only picture play", () => {

@@ -155,6 +155,7 @@ struct AudioJson {
     codec: String,
     name: String,
     channels: u16,
+    channel_configuration: Option<u8>,
     rate: u32,
     language: Option<String>,
 }
@@ -251,6 +252,7 @@ fn audio(summary: &Summary) -> Vec<AudioJson> {
                 codec,
                 name,
                 channels,
+                channel_configuration: track.channel_configuration,
                 rate,
                 language: track.language.clone(),
             })

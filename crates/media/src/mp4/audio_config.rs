@@ -144,6 +144,20 @@ pub fn audio_config(config: &[u8], entry_rate: u32) -> Option<AudioConfig> {
     })
 }
 
+impl AacConfig {
+    /// The number of its channels' order (14496-3 table 1.19): 2 for left and right. 0: they have none, and a
+    /// program_config_element lists them, which browsers do not take.
+    pub fn channel_configuration(&self) -> u8 {
+        let mut bits = Bits::new(&self.config);
+        let mut read = || {
+            audio_object_type(&mut bits)?;
+            sampling_rate(&mut bits)?;
+            bits.take(4)
+        };
+        read().unwrap_or(0) as u8
+    }
+}
+
 fn audio_object_type(bits: &mut Bits) -> Option<u8> {
     match bits.take(5)? {
         31 => Some(32 + bits.take(6)? as u8),
@@ -305,6 +319,12 @@ mod tests {
             .map(|byte| byte.iter().fold(0, |all, bit| all << 1 | bit))
             .collect();
         assert_eq!(parsed(&bytes, 48000).5, 6);
+        let aac = |config| audio_config(config, 48000).expect("it is whole").aac;
+        assert_eq!(aac(&bytes).channel_configuration(), 0);
+        assert_eq!(aac(&[0x11, 0x90]).channel_configuration(), 2);
+        // With its rate in full: 7.1.
+        let full = [0x17, 0x80, 0x5d, 0xc0, 0x38];
+        assert_eq!(aac(&full).channel_configuration(), 7);
     }
 
     #[test]
