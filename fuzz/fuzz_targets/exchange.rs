@@ -2,22 +2,24 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use reelway_media::IndexOptions;
 use reelway_media::exchange::{Incoming, VERSION};
-
-const LEN: u64 = 1 << 20;
+use reelway_media::{IndexOptions, View};
 
 fuzz_target!(|input: &[u8]| {
     // The prefix is the same for all: what is looked for lies behind it.
     let Some((size, rest)) = input.split_first_chunk::<2>() else {
         return;
     };
+    let Some((len, rest)) = rest.split_first_chunk::<4>() else {
+        return;
+    };
     let head = u32::from(u16::from_le_bytes(*size));
+    let len = u64::from(u32::from_le_bytes(*len));
     let bytes = [
         b"RWSHARED",
         &VERSION.to_le_bytes()[..],
         &head.to_le_bytes(),
-        &LEN.to_le_bytes(),
+        &len.to_le_bytes(),
         rest,
     ]
     .concat();
@@ -25,7 +27,7 @@ fuzz_target!(|input: &[u8]| {
         max_samples: 10_000,
         ..IndexOptions::default()
     };
-    let mut incoming = Incoming::new(LEN, options);
+    let mut incoming = Incoming::new(len, options);
     // In parts that no record ends with.
     if bytes
         .chunks(101)
@@ -37,16 +39,25 @@ fuzz_target!(|input: &[u8]| {
     let Ok(index) = incoming.finish() else {
         return;
     };
-    assert!(!index.title.tracks.is_empty());
-    for (number, track) in index.title.recorded().enumerate() {
+    // The samples of a transport stream that goes over RTSP as it is lie elsewhere than those of its tracks.
+    let title = &index.title;
+    let bytes = |view: Option<View>| view.map_or(len, |view| view.bytes);
+    let (tracks, multiplex) = (bytes(title.view), bytes(title.multiplex_view));
+    assert!(!title.tracks.is_empty());
+    for (number, track) in title.recorded().enumerate() {
+        let most = if number < title.tracks.len() {
+            tracks
+        } else {
+            multiplex
+        };
         assert_eq!(index.tables[number].len(), track.samples);
         assert!(
             index.tables[number]
                 .iter()
-                .all(|sample| sample.bytes().end <= LEN)
+                .all(|sample| sample.bytes().end <= most)
         );
         let _ = (track.codec.rfc6381(), track.codec.name());
-        for at in [i64::MIN, 0, index.title.duration / 2, i64::MAX] {
+        for at in [i64::MIN, 0, title.duration / 2, i64::MAX] {
             let group = track.sync_group_at(at).max(track.group_at(at));
             track
                 .read_group(number, group, &index.tables)
