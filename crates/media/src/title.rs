@@ -263,12 +263,13 @@ pub struct Sound {
 impl Track {
     /// Presentation time of a sample with this decode time and composition offset.
     pub fn presentation(&self, dts: i64, cts: i32) -> Nanos {
-        ticks_to_nanos(dts + i64::from(cts) + self.shift, self.timescale)
+        let shown = dts.saturating_add(cts.into()).saturating_add(self.shift);
+        ticks_to_nanos(shown, self.timescale)
     }
 
     /// Decode time on the presentation timeline: when the sample should leave, not before.
     pub fn decode(&self, dts: i64) -> Nanos {
-        ticks_to_nanos(dts + self.shift, self.timescale)
+        ticks_to_nanos(dts.saturating_add(self.shift), self.timescale)
     }
 
     /// The samples of group number `group` with their decode times; `track` is this track's index
@@ -279,21 +280,24 @@ impl Track {
         group: usize,
         from: &dyn Samples,
     ) -> Result<Vec<TimedSample>, SamplesError> {
-        let Some(group) = self.groups.get(group) else {
+        let found = self.groups.get(group).and_then(|group| {
+            let range = group.first..group.first.checked_add(group.count)?;
+            (range.end <= self.samples).then_some((range, group.dts))
+        });
+        let Some((range, mut dts)) = found else {
             return Err(SamplesError::OutOfRange {
                 track,
                 range: 0..0,
                 count: self.samples,
             });
         };
-        let mut samples: Vec<Sample> = Vec::with_capacity(group.count as usize);
-        from.read(track, group.first..group.first + group.count, &mut samples)?;
-        let mut dts = group.dts;
+        let mut samples: Vec<Sample> = Vec::with_capacity(range.len());
+        from.read(track, range, &mut samples)?;
         Ok(samples
             .into_iter()
             .map(|sample| {
                 let timed = TimedSample { sample, dts };
-                dts += i64::from(sample.duration);
+                dts = dts.saturating_add(sample.duration.into());
                 timed
             })
             .collect())

@@ -3,12 +3,14 @@
 mod common;
 
 use common::*;
-use reelway_media::{Nanos, SECOND, Title, Track as Found};
+use reelway_media::{
+    Codec, Group, Kind, Nanos, PcmConfig, SECOND, SampleTable, SamplesError, Title, Track as Found,
+};
 
 const MS: Nanos = SECOND / 1000;
 
 /// A picture of long GOPs with B-pictures, so that groups begin with pictures of any kind.
-fn long_gops() -> (Title, Vec<reelway_media::SampleTable>) {
+fn long_gops() -> (Title, Vec<SampleTable>) {
     // Sync pictures at 0, 400, 800; groups are cut at 256, too. Decoded 0, shown two later, one earlier …
     let picture = Track::picture(1, 1000, 400).with_cts(|n| [40, 120, 0, 0][n % 4]);
     let found = index(&write(&[picture, Track::sound(2, 200)]).0).unwrap();
@@ -103,4 +105,32 @@ fn groups_are_found_by_the_number_of_a_sample_and_by_decode_time() {
     assert_eq!((group.len(), group[0].dts), (144, 256 * 40));
     assert!(track.read_group(0, 5, &tables).is_err());
     assert!(track.read_group(7, 0, &tables).is_err());
+}
+
+#[test]
+fn a_group_of_samples_that_are_not_there_is_an_error_and_times_beyond_all_bounds_are_the_last() {
+    let codec = Codec::Pcm(PcmConfig::new(16, false, 2).expect("a known size"));
+    let mut track = Found::new(1, Kind::Audio, codec, 48_000);
+    track.samples = 10;
+    let group = |first, count| Group {
+        first,
+        count,
+        dts: i64::MAX,
+        cts: 1,
+        bytes: 0,
+        sync: true,
+    };
+    track.groups = [group(0, u32::MAX), group(9, 2), group(u32::MAX, 2)]
+        .into_iter()
+        .collect();
+    let table = SampleTable::default();
+    for number in 0..4 {
+        let read = track.read_group(0, number, &vec![table.clone()]);
+        assert!(
+            matches!(read, Err(SamplesError::OutOfRange { .. })),
+            "{number}"
+        );
+    }
+    assert_eq!(track.presentation(i64::MAX, 1), track.decode(i64::MAX));
+    assert_eq!((track.group_at(0), track.sync_group_at(0)), (0, 0));
 }
