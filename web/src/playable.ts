@@ -9,6 +9,8 @@ export interface Browser {
   nativeHls: boolean;
   /** `canPlayType` of a `<video>`, for native HLS. */
   canPlayType: (type: string) => string;
+  /** Whether it plays AAC only where its channels have a number: it says that it plays the codec, and then refuses the film. */
+  needsChannelNumber: boolean;
 }
 
 export type Way = "mse" | "native";
@@ -19,7 +21,6 @@ export type Verdict = { way: Way; missing: string[] } | { way: null; why: string
 export const videoType = (video: Pick<Video, "codec">) => `video/mp4; codecs="${video.codec}"`;
 export const audioType = (audio: Pick<Audio, "codec">) => `audio/mp4; codecs="${audio.codec}"`;
 
-/** AAC whose channels have no number: browsers say that they play its codec, and refuse it. */
 const lacksNumber = (audio: Audio) => audio.channel_configuration === 0;
 
 const audioName = (audio: Audio) =>
@@ -40,7 +41,7 @@ export function judge(film: Pick<Film, "video" | "audio">, browser: Browser): Ve
   if (film.video && !plays(videoType(film.video))) {
     return { way: null, why: `This browser cannot play ${film.video.name} video (${film.video.codec}).` };
   }
-  const lacking = film.audio.filter((track) => lacksNumber(track) || !plays(audioType(track)));
+  const lacking = film.audio.filter((track) => (browser.needsChannelNumber && lacksNumber(track)) || !plays(audioType(track)));
   const names = [...new Set(lacking.map(audioName))];
   if (film.audio.length > 0 && lacking.length === film.audio.length) {
     return { way: null, why: `This browser cannot play ${listed(names)} audio.` };
@@ -57,5 +58,6 @@ export function thisBrowser(): Browser {
     isTypeSupported: source ? (type) => source.isTypeSupported(type) : null,
     nativeHls: video.canPlayType("application/vnd.apple.mpegurl") !== "",
     canPlayType: (type) => video.canPlayType(type),
+    needsChannelNumber: /Chrom(e|ium)\//.test(navigator.userAgent),
   };
 }

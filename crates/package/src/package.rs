@@ -177,7 +177,7 @@ impl Package {
         self.tracks.iter().filter(|track| track.kind == Kind::Audio)
     }
 
-    /// Which of these sound tracks plays unless another is asked for: one that browsers take, and that is enabled.
+    /// Which of these sound tracks plays unless another is asked for: one that all browsers take, and that is enabled.
     pub(crate) fn main_of<'a>(&self, sound: &[&'a PackagedTrack]) -> Option<&'a PackagedTrack> {
         let is_taken = |track: &PackagedTrack| match &self.media(track).codec {
             Codec::Aac(aac) => aac.channel_configuration() > 0,

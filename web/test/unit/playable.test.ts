@@ -12,6 +12,7 @@ const browser = (known: string[]): Browser => ({
   isTypeSupported: (type) => known.some((codec) => type.includes(`"${codec}"`)),
   nativeHls: false,
   canPlayType: () => "",
+  needsChannelNumber: true,
 });
 const usual = browser([h264.codec, aac.codec]);
 
@@ -37,7 +38,7 @@ test("one playable sound track of several is enough; the others are named", () =
   assert.deepEqual(judge({ video: h264, audio: [ac3, aac] }, usual), { way: "mse", missing: ["AC-3 (ac-3)"] });
 });
 
-test("AAC whose channels have no number does not play, whatever the browser says of its codec", () => {
+test("AAC whose channels have no number does not play in Chromium, whatever it says of the codec", () => {
   const quad: Audio = { ...aac, channels: 4, channel_configuration: 0 };
   assert.deepEqual(judge({ video: h264, audio: [quad] }, usual), {
     way: null,
@@ -45,6 +46,8 @@ test("AAC whose channels have no number does not play, whatever the browser says
   });
   const missing = ["AAC-LC (4 channels in an order of their own)"];
   assert.deepEqual(judge({ video: h264, audio: [quad, aac] }, usual), { way: "mse", missing });
+  const other = { ...usual, needsChannelNumber: false };
+  assert.deepEqual(judge({ video: h264, audio: [quad] }, other), { way: "mse", missing: [] });
 });
 
 test("films of only sound or only picture play", () => {
@@ -53,7 +56,12 @@ test("films of only sound or only picture play", () => {
 });
 
 test("a browser without media sources plays by its own HLS, or says that it has neither", () => {
-  const iphone: Browser = { isTypeSupported: null, nativeHls: true, canPlayType: (type) => (type.includes("avc1") ? "probably" : "") };
+  const iphone: Browser = {
+    isTypeSupported: null,
+    nativeHls: true,
+    canPlayType: (type) => (type.includes("avc1") ? "probably" : ""),
+    needsChannelNumber: false,
+  };
   assert.deepEqual(judge({ video: h264, audio: [] }, iphone), { way: "native", missing: [] });
   assert.equal(judge({ video: h265, audio: [] }, iphone).way, null);
   assert.equal(judge({ video: h264, audio: [] }, { ...iphone, nativeHls: false }).way, null);

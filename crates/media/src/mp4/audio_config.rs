@@ -146,7 +146,7 @@ pub fn audio_config(config: &[u8], entry_rate: u32) -> Option<AudioConfig> {
 
 impl AacConfig {
     /// The number of its channels' order (14496-3 table 1.19): 2 for left and right. 0: they have none, and a
-    /// program_config_element lists them, which browsers do not take.
+    /// program_config_element lists them, which Chromium does not take.
     pub fn channel_configuration(&self) -> u8 {
         let mut bits = Bits::new(&self.config);
         let mut read = || {
