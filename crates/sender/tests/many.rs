@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::*;
-use reelway_sender::{FileStream, State, Stream, StreamEvent, StreamKind, TrackOut};
+use reelway_sender::{
+    FileStream, LinkConfig, SenderConfig, State, Stream, StreamEvent, StreamKind, TrackOut,
+};
 use reelway_sys::udp::UdpSocket;
 
 /// Where packets go that nobody looks at.
@@ -203,43 +205,89 @@ fn a_fault_ends_the_streams_of_its_thread_with_a_word_and_new_ones_play() {
     assert_eq!(sender.stats().playing, 0);
 }
 
-/// Plays a film while what an owner should not do holds up the thread for so long, less than moves the timetable. The
-/// film's stream, and the NALs that came with their timestamps.
-fn held_up(
-    sender: &reelway_sender::Sender,
-    store: &reelway_store::Store,
+/// All that comes of a film, and its pictures' NALs with their timestamps.
+fn received(
+    viewer: &Viewer,
+    handle: &reelway_sender::StreamHandle,
     film: &TestFilm,
-    long: Duration,
-) -> (reelway_sender::StreamHandle, Vec<(u32, Vec<u8>)>) {
-    let short = TestFilm::make(1, 100);
-    let (viewer, other) = (Viewer::default(), Viewer::default());
-    let mut slow = other.stream(&short, store, 0, None);
-    slow.events = Box::new(move |_| std::thread::sleep(long));
-    let slow = sender.play(slow);
-    let handle = sender.play(viewer.stream(film, store, 0, None));
-    block(handle.ready()).unwrap();
-    block(slow.ready()).unwrap();
-    handle.go();
-    slow.go();
-    viewer.gets_everything(&handle);
+) -> Vec<(u32, Vec<u8>)> {
+    viewer.gets_everything(handle);
     let (video, audio) = (viewer.video.packets(), viewer.audio.packets());
     assert_whole(&video, VIDEO_SEQ);
     assert_whole(&audio, 7);
     let sounds = units(&audio).len();
     assert_eq!(sounds, film.sounds.len(), "sound is never left out");
-    (handle, nals(&video))
+    nals(&video)
 }
 
 #[test]
-fn a_thread_that_is_far_behind_goes_on_with_a_picture_that_can_be_decoded_alone() {
-    let film = TestFilm::make(4, 2000);
+fn a_thread_that_is_held_up_while_it_works_leaves_nothing_out() {
+    let film = TestFilm::make_with(3, 2000, |picture| picture % 2 == 1);
     let store = store();
+    let sender = sender(&store, |_| {});
+    let short = TestFilm::make(1, 100);
+    let (viewer, other) = (Viewer::default(), Viewer::default());
+    let mut slow = other.stream(&short, &store, 0, None);
+    // An owner should not do that. It is less than what moves the timetable.
+    slow.events = Box::new(|_| std::thread::sleep(Duration::from_millis(600)));
+    let slow = sender.play(slow);
+    let handle = sender.play(viewer.stream(&film, &store, 0, None));
+    block(handle.ready()).unwrap();
+    block(slow.ready()).unwrap();
+    handle.go();
+    slow.go();
+    let nals = received(&viewer, &handle, &film);
+    assert_eq!(nals.len() - 2, film.pictures.len());
+    let progress = handle.progress();
+    assert!(
+        progress.late.max > Duration::from_millis(300),
+        "{progress:?}"
+    );
+    assert_eq!((progress.dropped, progress.shifts), (0, 0));
+}
+
+/// Plays a film over a link that carries so many percent of it. The film's stream, and the NALs that came with their timestamps.
+fn over_a_narrow_link(
+    film: &TestFilm,
+    percent: u64,
+    change: impl FnOnce(&mut SenderConfig),
+) -> (
+    reelway_sender::Sender,
+    reelway_sender::StreamHandle,
+    Vec<(u32, Vec<u8>)>,
+) {
+    let store = store();
+    let units = film.pictures.iter().chain(&film.sounds);
+    let bytes: usize = units.map(Vec::len).sum();
+    let seconds = film.pictures.len() as u64 / u64::from(PICTURES_A_SECOND);
     let sender = sender(&store, |config| {
+        config.links = vec![LinkConfig {
+            number: 3,
+            rate: bytes as u64 * percent / 100 / seconds,
+            queue: Duration::from_millis(20),
+        }];
+        change(config);
+    });
+    let viewer = Viewer::default();
+    let mut stream = viewer.stream(film, &store, 0, None);
+    if let StreamKind::Film(film) = &mut stream.what {
+        film.links = vec![3];
+    }
+    let handle = sender.play(stream);
+    block(handle.ready()).unwrap();
+    handle.go();
+    let nals = received(&viewer, &handle, film);
+    (sender, handle, nals)
+}
+
+#[test]
+fn a_stream_that_is_far_behind_goes_on_with_a_picture_that_can_be_decoded_alone() {
+    let film = TestFilm::make(4, 2000);
+    // Pictures all refer to the one before, but for one a second.
+    let (_sender, handle, nals) = over_a_narrow_link(&film, 60, |config| {
         config.drop_after = Duration::from_millis(50);
         config.catch_up = Duration::from_secs(5);
     });
-    // Pictures all refer to the one before, but for one a second.
-    let (handle, nals) = held_up(&sender, &store, &film, Duration::from_millis(1700));
     let mut before = None;
     for (timestamp, nal) in &nals[2..] {
         let number = timestamp.wrapping_sub(VIDEO_BASE) / 3600;
@@ -258,12 +306,10 @@ fn a_thread_that_is_far_behind_goes_on_with_a_picture_that_can_be_decoded_alone(
 }
 
 #[test]
-fn a_thread_that_falls_behind_leaves_out_whole_pictures_that_no_other_needs() {
+fn a_stream_that_falls_behind_leaves_out_whole_pictures_that_no_other_needs() {
     let droppable = |picture: u32| !picture.is_multiple_of(25) && picture % 2 == 1;
     let film = TestFilm::make_with(3, 2000, droppable);
-    let store = store();
-    let sender = sender(&store, |_| {});
-    let (handle, nals) = held_up(&sender, &store, &film, Duration::from_millis(600));
+    let (sender, handle, nals) = over_a_narrow_link(&film, 85, |_| {});
     let mut got = nals[2..]
         .iter()
         .map(|(timestamp, nal)| (timestamp.wrapping_sub(VIDEO_BASE) / 3600, nal));
@@ -282,11 +328,7 @@ fn a_thread_that_falls_behind_leaves_out_whole_pictures_that_no_other_needs() {
         missing.iter().all(|number| droppable(*number)),
         "{missing:?}"
     );
-    assert!(
-        (2..=8).contains(&missing.len()),
-        "{missing:?} {:?}",
-        handle.progress()
-    );
+    assert!(missing.len() >= 2, "{missing:?} {:?}", handle.progress());
     let (progress, stats) = (handle.progress(), sender.stats());
     assert_eq!(
         (progress.dropped, stats.dropped),
