@@ -13,7 +13,8 @@ Writes JSON, one object a line:
 `run` counts the seeks; `at` is the film's time in seconds (null where there is none). `hashes` are
 length and CRC-32 of the NAL units without access unit delimiters and parameter sets, of the OBUs without
 temporal delimiters and sequence headers, or of the whole picture or the sound's access unit where there
-are none. A unit of AV1 is what is whole after a packet: part of a picture, or all of it.
+are none. A unit of AV1 is what is whole after a packet: part of a picture, or all of it; `stamp` is the packet's RTP timestamp,
+which all parts of a picture have in common.
 
 In the environment, LATENCY_MS is what it waits for late packets, 200 by default. OBUS_TO is a file to which
 the OBUs of AV1 are written, as decoders read them. With UNDECODED nothing is decoded.
@@ -108,15 +109,15 @@ def obus(data):
 
 
 class Obus:
-    """A file of the OBUs that came: those of one time, behind a temporal delimiter, are one unit."""
+    """A file of the OBUs that came: those of one timestamp, behind a temporal delimiter, are one unit."""
 
     def __init__(self, path):
         self.file = open(path, "wb", buffering=0)
-        self.time = None
+        self.stamp = None
 
-    def take(self, time, units):
-        if time != self.time:
-            self.time = time
+    def take(self, stamp, units):
+        if stamp != self.stamp:
+            self.stamp = stamp
             self.file.write(b"\x12\x00")
         self.file.write(b"".join(whole for kind, _, whole in units if kind != DELIMITER))
 
@@ -151,6 +152,8 @@ class Viewer:
         # Of units and frames: the segment, and the run in which it began. What passes between a seek's call and its flush
         # belongs to the run before.
         segments = {}
+        # Of the packet at hand, where units are put together by it: rtspsrc corrects the times of units by when packets come.
+        stamp = {}
 
         def begins(where, event):
             if event.type == SEGMENT:
@@ -162,6 +165,10 @@ class Viewer:
                 return {"run": run, "at": None}
             time = segment.to_stream_time(TIME, buffer.pts)
             return {"run": run, "at": None if time == NO_TIME else time / SECOND}
+
+        def stamped(_pad, info):
+            stamp["stamp"] = int.from_bytes(info.get_buffer().extract_dup(4, 4), "big")
+            return PASS
 
         def received(_pad, info):
             event = info.get_event() if info.type & EVENT else None
@@ -178,11 +185,11 @@ class Viewer:
             elif encoding == "AV1":
                 units = list(obus(data))
                 if self.obus:
-                    self.obus.take(buffer.pts, units)
+                    self.obus.take(stamp["stamp"], units)
                 hashes = [hashed(unit) for kind, unit, _ in units if kind not in (SEQUENCE, DELIMITER)]
             else:
                 hashes = [hashed(data)]
-            self.say(unit=kind, **place("unit", buffer), hashes=hashes)
+            self.say(unit=kind, **place("unit", buffer), **stamp, hashes=hashes)
             return PASS
 
         def decoded(_pad, info):
@@ -193,7 +200,10 @@ class Viewer:
             self.say(frame=kind, **place("frame", info.get_buffer()))
             return PASS
 
-        branch.get_by_name("depay").get_static_pad("src").add_probe(BOTH, received)
+        depay = branch.get_by_name("depay")
+        if encoding == "AV1":
+            depay.get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, stamped)
+        depay.get_static_pad("src").add_probe(BOTH, received)
         branch.get_by_name("sink").get_static_pad("sink").add_probe(BOTH, decoded)
         self.pipeline.add(branch)
         branch.sync_state_with_parent()

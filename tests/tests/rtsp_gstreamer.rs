@@ -125,7 +125,7 @@ fn rtspsrc_plays_every_codec_to_the_end() {
     });
 }
 
-/// AV1 goes through a depayloader that others wrote: all units of the film come out of it, whole and at their times. What comes
+/// AV1 goes through a depayloader that others wrote: all units of the film come out of it, whole. What comes
 /// is decoded to the pictures of the file, bit by bit. Of small pictures several OBUs are in a packet; large ones are cut.
 #[test]
 fn rtspsrc_gets_every_picture_of_av1_as_it_is_in_the_file() {

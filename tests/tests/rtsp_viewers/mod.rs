@@ -147,21 +147,14 @@ pub fn with_built_plugins() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Times of one picture's packets differ by less than this, in seconds: rtspsrc corrects them by when packets come.
-const OF_ONE_PICTURE: f64 = 0.015;
-
-/// Of AV1, what follows each other of one time is one unit: GStreamer's depayloader gives it packet by packet.
+/// Of AV1, what follows each other of one timestamp is one unit: GStreamer's depayloader gives it packet by packet.
 pub fn joined(lines: Vec<Line>) -> Vec<Line> {
     let mut all: Vec<Line> = Vec::new();
     for line in lines {
         let is_picture = |line: &Line| line.unit.as_deref() == Some("video");
-        let is_of_one = |one: Option<f64>, other: Option<f64>| {
-            let apart = one.zip(other).map(|(one, other)| (one - other).abs());
-            apart.is_some_and(|apart| apart < OF_ONE_PICTURE)
-        };
         let before = all.iter_mut().rfind(|line| is_picture(line));
         match before {
-            Some(before) if is_picture(&line) && is_of_one(before.at, line.at) => {
+            Some(before) if line.stamp.is_some() && before.stamp == line.stamp => {
                 before.hashes.extend(line.hashes);
             }
             _ => all.push(line),
@@ -184,6 +177,8 @@ pub struct Line {
     pub run: usize,
     /// Film time in seconds.
     pub at: Option<f64>,
+    /// RTP timestamp of AV1.
+    pub stamp: Option<u32>,
     /// Of the unit's parts.
     pub hashes: Vec<String>,
     /// The film's end was reached.
