@@ -449,6 +449,11 @@ impl<R> Serialize for Paged<R> {
 impl<'de, R> Deserialize<'de> for Paged<R> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let (len, mut ends, bytes) = <(u32, Vec<u32>, Vec<u8>)>::deserialize(deserializer)?;
+        if ends.len() != (len as usize).div_ceil(PAGE) {
+            let pages = ends.len();
+            let words = format!("a table of {len} records in {pages} pages");
+            return Err(serde::de::Error::custom(words));
+        }
         ends.shrink_to_fit();
         Ok(Paged {
             len,
@@ -463,6 +468,17 @@ impl<'de, R> Deserialize<'de> for Paged<R> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_table_has_as_many_pages_as_its_records_fill() {
+        let read = |len: u32, pages: usize| {
+            let table = (len, vec![0u32; pages], Vec::<u8>::new());
+            let bytes = postcard::to_stdvec(&table).expect("it is written");
+            postcard::from_bytes::<Paged<Three>>(&bytes).is_ok()
+        };
+        assert!(read(0, 0) && read(1, 1) && read(64, 1) && read(65, 2));
+        assert!(!read(0, 1) && !read(64, 2) && !read(65, 1) && !read(u32::MAX, 1));
+    }
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     struct Three(i64, u32, bool);
