@@ -117,7 +117,8 @@ put_tools() {
     done
 }
 
-# put_server: the server, and `serve FILM TOML` that starts it at 10.1.0.1 and waits for it. `REELWAY_BIN`: another one.
+# put_server: the server, and `serve FILM TOML` that starts it at 10.1.0.1 and waits for it, with a pool of POOL (16MiB).
+# `REELWAY_BIN`: another one.
 put_server() {
     local binary=${REELWAY_BIN:-${CARGO_TARGET_DIR:-$root/target}/debug/reelway}
     [ -n "${REELWAY_BIN:-}" ] || (cd "$root" && cargo build --quiet --locked --package reelway --bin reelway)
@@ -126,7 +127,7 @@ put_server() {
     strip "$overlay/bin/reelway"
     cat >"$overlay/bin/serve" <<'END'
 #!/bin/sh
-printf 'listen = "10.1.0.1"\nstate = "/tmp/state"\n[capacity]\nnet = "none"\n[pool]\nsize = "16MiB"\n%s\n' "$2" >/tmp/reelway.toml
+printf 'listen = "10.1.0.1"\nstate = "/tmp/state"\n[capacity]\nnet = "none"\n[pool]\nsize = "%s"\n%s\n' "${POOL:-16MiB}" "$2" >/tmp/reelway.toml
 reelway serve "$1" --config /tmp/reelway.toml >/tmp/log 2>&1 &
 for try in $(seq 100); do
     grep -q "films are ready" /tmp/log && exit 0

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::certificates::Certificate;
 use crate::films::{target_dir, temp_dir};
 use crate::ports::Ports;
 use crate::{http, wait};
@@ -49,6 +50,8 @@ pub struct Server {
     pub rtsp: SocketAddr,
     /// Where HTTP is spoken.
     pub http: SocketAddr,
+    /// Where HTTP is spoken over TLS, if it is.
+    pub https: SocketAddr,
     /// The RTP port; RTCP is the next one.
     pub rtp: u16,
     state: PathBuf,
@@ -99,6 +102,12 @@ impl Options {
     pub fn set(mut self, key: &str, value: impl std::fmt::Display) -> Options {
         self.settings.push((key.to_owned(), value.to_string()));
         self
+    }
+
+    /// Serves over TLS with this certificate too.
+    pub fn tls(self, certificate: &Certificate) -> Options {
+        self.set("tls.certificate", quoted(&certificate.chain))
+            .set("tls.key", quoted(&certificate.key))
     }
 
     /// A variable of its environment.
@@ -203,6 +212,7 @@ impl Options {
             ("http.port", (ports.first + 1).to_string()),
             ("rtp.port", (ports.first + 2).to_string()),
             ("rtp.rtcp_port", (ports.first + 3).to_string()),
+            ("tls.port", (ports.first + 4).to_string()),
             ("pool.size", "\"32MiB\"".to_owned()),
         ]
         .into();
@@ -266,6 +276,7 @@ impl Options {
             child,
             rtsp: SocketAddr::new(self.address, ports.first),
             http: SocketAddr::new(self.address, ports.first + 1),
+            https: SocketAddr::new(self.address, ports.first + 4),
             rtp: ports.first + 2,
             state,
             log: File::open(log_path).expect("the log file"),
@@ -317,6 +328,11 @@ impl Server {
     /// `rtsp://…/TITLE`.
     pub fn rtsp_url(&self, title: &str) -> String {
         format!("rtsp://{}/{title}", self.rtsp)
+    }
+
+    /// `https://…/PATH`.
+    pub fn https_url(&self, path: &str) -> String {
+        format!("https://{}/{path}", self.https)
     }
 
     /// `http://…/PATH`.

@@ -3,12 +3,13 @@
 
 use std::fs;
 use std::io::{BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, SocketAddrV4, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use reelway_tests::http;
-use reelway_tests::network::{Network, SERVER};
+use reelway_tests::network::{Network, SERVER, VIEWER};
+use reelway_tests::optimist;
 use reelway_tests::server::{Options, Server};
 use reelway_tests::{films, wait};
 
@@ -124,6 +125,58 @@ fn what_waits_in_a_long_queue_is_of_the_film_that_was_asked_for() {
     network.as_viewer(|| fetch_all(&server, &films, 8));
     let uncopied = network.as_viewer(|| uncopied(&server));
     assert!(uncopied > 0.0, "film was given without a copy");
+}
+
+/// A receiver that acknowledges what has not come makes the server think that its memory is free, while what it sent waits in
+/// a queue.
+#[test]
+fn who_acknowledges_what_has_not_come_gets_bytes_of_their_film_or_none() {
+    let network = Network::new();
+    let (server, _dir, films) =
+        network.as_viewer(|| server(|options| options.namespace(network.server(), SERVER)));
+    network.as_server(|| fetch_all(&server, &films, 4));
+    network.on_server("tc qdisc add dev wire root tbf rate 100mbit burst 256kb latency 300ms");
+    // The client's kernel knows nothing of its connections.
+    network.on_viewer("nft add table ip quiet");
+    network.on_viewer("nft add chain ip quiet out { type filter hook output priority 0 ; }");
+    network.on_viewer("nft add rule ip quiet out tcp flags rst drop");
+    // A packet in a hundred is lost, but none that begins an answer ("HTTP").
+    network.on_viewer("nft add chain ip quiet in { type filter hook input priority 0 ; }");
+    let lost = "ip length > 1000 @th,160,32 != 0x48545450 numgen random mod 100 == 0 drop";
+    network.on_viewer(&format!("nft add rule ip quiet in {lost}"));
+    let (SocketAddr::V4(address), IpAddr::V4(viewer)) = (server.http, VIEWER) else {
+        unreachable!("addresses of version 4");
+    };
+    let before = network.as_server(|| uncopied(&server));
+    let (mut whole, mut came) = (0, 0);
+    std::thread::scope(|scope| {
+        // Meanwhile others want the room of what was sent.
+        let others = scope.spawn(|| network.as_server(|| fetch_all(&server, &films, 6)));
+        for (number, film) in films.iter().enumerate().take(FILMS / 2) {
+            let from = SocketAddrV4::new(viewer, 50_000 + number as u16);
+            let path = format!("/film{number}/file");
+            let get = || optimist::get(from, address, &path, Duration::from_secs(5));
+            let mut pieces = network.as_viewer(get);
+            pieces.sort();
+            let head = &pieces[0].1;
+            let head = head.windows(4).position(|end| end == b"\r\n\r\n");
+            let body = head.expect("an answer's head") + 4;
+            pieces.dedup();
+            for (at, piece) in pieces.iter().filter(|(at, _)| *at > 0) {
+                let expected = &film[at - body..][..piece.len()];
+                assert!(piece == expected, "film {number} from {}", at - body);
+                came += piece.len();
+            }
+            whole += film.len();
+        }
+        others.join().expect("the others' films");
+    });
+    assert!(network.as_server(|| uncopied(&server)) > before);
+    // What was lost was not sent again: the server's kernel took it for received.
+    assert!(
+        came < whole && came > whole / 2,
+        "{came} bytes of {whole} came"
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Settings of the HTTP side.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How the HTTP side behaves. The binary fills it from its configuration file.
@@ -8,6 +9,8 @@ use std::time::Duration;
 pub struct HttpConfig {
     /// Addresses to listen on.
     pub listen: Vec<SocketAddr>,
+    /// The same over TLS; `None`: not.
+    pub tls: Option<TlsConfig>,
     /// Names under which this server may be asked beside `localhost` and addresses.
     pub names: Vec<String>,
     /// Origins (`https://tv.example`) whose pages may change things with the token.
@@ -57,6 +60,7 @@ impl Default for HttpConfig {
     fn default() -> Self {
         HttpConfig {
             listen: vec![SocketAddr::from(([127, 0, 0, 1], 8080))],
+            tls: None,
             names: Vec::new(),
             allowed_origins: Vec::new(),
             api_token: String::new(),
@@ -80,4 +84,17 @@ impl Default for HttpConfig {
             stall_timeout: Duration::from_secs(600),
         }
     }
+}
+
+/// HTTP over TLS (RFC 2818).
+#[derive(Clone, Debug)]
+pub struct TlsConfig {
+    /// Addresses to listen on.
+    pub listen: Vec<SocketAddr>,
+    /// File of the chain of certificates (PEM), the server's own first.
+    pub certificate: PathBuf,
+    /// File of its private key (PEM).
+    pub key: PathBuf,
+    /// Whether the kernel encrypts where it can.
+    pub kernel: bool,
 }

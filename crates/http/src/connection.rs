@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -120,6 +120,50 @@ impl Watched {
         self
     }
 
+    /// Receives by this call, once something has come.
+    pub fn poll_receive<T>(
+        &self,
+        cx: &mut Context<'_>,
+        mut receive: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
+    ) -> Poll<io::Result<T>> {
+        loop {
+            ready!(self.stream.poll_read_ready(cx))?;
+            let call = || receive(self.stream.as_fd());
+            match self.stream.try_io(Interest::READABLE, call) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                received => return Poll::Ready(received),
+            }
+        }
+    }
+
+    /// So many bytes were received.
+    pub fn received(&self, bytes: usize) {
+        self.counters
+            .received
+            .fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Sends by this call, once there is room; it is waited for as long as for a write.
+    pub fn poll_transmit(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut send: impl FnMut(BorrowedFd<'_>) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        let sent = loop {
+            match self.stream.poll_write_ready(cx) {
+                Poll::Pending => break Poll::Pending,
+                Poll::Ready(Err(error)) => break Poll::Ready(Err(error)),
+                Poll::Ready(Ok(())) => {}
+            }
+            let call = || send(self.stream.as_fd());
+            match self.stream.try_io(Interest::WRITABLE, call) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                sent => break Poll::Ready(sent),
+            }
+        };
+        self.watch(cx, sent)
+    }
+
     /// Writes what comes first of these bytes: gives it away, if it needs no copy.
     fn poll_send(
         &mut self,
@@ -234,6 +278,12 @@ impl Watched {
     }
 }
 
+impl AsFd for Watched {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
 impl AsyncRead for Watched {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -242,8 +292,7 @@ impl AsyncRead for Watched {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
-        let bytes = (buf.filled().len() - before) as u64;
-        self.counters.received.fetch_add(bytes, Ordering::Relaxed);
+        self.received(buf.filled().len() - before);
         polled
     }
 }

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `app.rs`, `status.rs`, `config.rs` | the parts, put together; how the server is; settings |
 //! | `server.rs`, `connection.rs`, `peer.rs` | listening, connections and whose they are |
+//! | `tls/` | connections that are encrypted |
 //! | `front.rs`, `guard.rs`, `route.rs` | a request's way: checks, addresses |
 //! | `watch/`, `media.rs`, `conditional.rs` | playlists, segments and files; conditional and range requests |
 //! | `desk.rs`, `blocking.rs` | texts that are made on request, off the reactor and within one bound |
@@ -53,12 +54,13 @@ mod server;
 mod shadow;
 mod speed;
 mod status;
+mod tls;
 mod upload;
 mod viewer;
 mod viewers;
 mod watch;
 
-pub use config::HttpConfig;
+pub use config::{HttpConfig, TlsConfig};
 pub use node::{
     Addresses, Calibrated, NodeState, NodeView, OtherServer, Prefill, PrefillFilm, Problem,
 };

@@ -56,6 +56,9 @@ pub struct Addresses {
     pub rtsp: String,
     /// `http://host:port`.
     pub http: String,
+    /// `https://host:port`, where HTTP is served over TLS too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub https: Option<String>,
 }
 
 impl Addresses {

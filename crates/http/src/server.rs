@@ -19,6 +19,7 @@ use reelway_session::{Sessions, new_connection};
 use reelway_supervise as supervise;
 use reelway_sys::{marks, tcp};
 use socket2::{Domain, Socket, Type};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
@@ -33,6 +34,7 @@ use crate::node::NodeView;
 use crate::shadow;
 use crate::speed::Speed;
 use crate::status::Status;
+use crate::tls::{IsSecure, Secure, Tls};
 use crate::upload::clean_up::clean_up;
 use crate::upload::slots;
 
@@ -56,35 +58,42 @@ There are too many connections (`http.max_connections`, `http.max_connections_pe
 pub struct HttpServer {
     app: App,
     listeners: Vec<TcpListener>,
+    /// Those of connections that are secured.
+    tls_listeners: Vec<TcpListener>,
+    tls: Option<Arc<Tls>>,
 }
 
 impl HttpServer {
-    /// Listens on the addresses of the configuration. Fails where one of them is taken.
+    /// Listens on the addresses of the configuration. Fails where one of them is taken, or the certificate cannot be used.
     pub async fn bind(
         config: HttpConfig,
         library: Library,
         sessions: Sessions,
         node: Arc<dyn NodeView>,
     ) -> io::Result<HttpServer> {
-        let mut listeners = Vec::new();
-        for address in &config.listen {
-            let listener = listen(*address)
-                .map_err(|error| io::Error::new(error.kind(), format!("{address}: {error}")))?;
-            listeners.push(listener);
-        }
+        let tls = config.tls.as_ref().map(Tls::new).transpose()?.map(Arc::new);
+        let listeners = listen_on(&config.listen)?;
+        let tls_listeners = listen_on(config.tls.as_ref().map_or(&[], |tls| &tls.listen))?;
         if let Some(intake) = library.catalogue().intake().filter(|_| config.uploads) {
             clean_up(intake);
         }
         let app = App::new(config, library, sessions, node);
-        Ok(HttpServer { app, listeners })
+        Ok(HttpServer {
+            app,
+            listeners,
+            tls_listeners,
+            tls,
+        })
     }
 
     /// Where it listens, ports that were asked for as 0 filled in.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.listeners
-            .iter()
-            .filter_map(|listener| listener.local_addr().ok())
-            .collect()
+        addresses_of(&self.listeners)
+    }
+
+    /// Where it listens for connections over TLS.
+    pub fn tls_addresses(&self) -> Vec<SocketAddr> {
+        addresses_of(&self.tls_listeners)
     }
 
     /// To be told when films come, go or change, by their names; for those who listen to events.
@@ -95,7 +104,12 @@ impl HttpServer {
 
     /// Serves until dropped; then all connections end with it.
     pub async fn run(self) {
-        let HttpServer { app, listeners } = self;
+        let HttpServer {
+            app,
+            listeners,
+            tls_listeners,
+            tls,
+        } = self;
         let mut loops = JoinSet::new();
         let config = &app.config;
         let limits = Limits::new(config.max_connections, config.max_connections_per_peer);
@@ -106,13 +120,22 @@ impl HttpServer {
             front: app.front.clone(),
             giving: app.giving,
         });
-        for listener in listeners {
+        let open = listeners.into_iter().map(|listener| (listener, None));
+        let secure = tls_listeners.into_iter();
+        let secure = secure.map(|listener| (listener, tls.clone()));
+        for (listener, tls) in open.chain(secure) {
             let door = Arc::new(Door {
                 hall: hall.clone(),
                 listener,
+                tls,
                 connections: Mutex::default(),
             });
             loops.spawn(supervise::keep("http accept", move || accept(door.clone())));
+        }
+        if let Some(tls) = tls {
+            loops.spawn(supervise::keep("http certificate", move || {
+                tls.clone().keep_certificate()
+            }));
         }
         let uploads = app.uploads;
         loops.spawn(supervise::keep("http uploads", move || {
@@ -128,6 +151,19 @@ impl HttpServer {
         }));
         while loops.join_next().await.is_some() {}
     }
+}
+
+fn listen_on(addresses: &[SocketAddr]) -> io::Result<Vec<TcpListener>> {
+    let listen = |address: &SocketAddr| {
+        listen(*address)
+            .map_err(|error| io::Error::new(error.kind(), format!("{address}: {error}")))
+    };
+    addresses.iter().map(listen).collect()
+}
+
+fn addresses_of(listeners: &[TcpListener]) -> Vec<SocketAddr> {
+    let addresses = listeners.iter().map(TcpListener::local_addr);
+    addresses.filter_map(Result::ok).collect()
 }
 
 /// A listener of one IP version, so that the same port can be had of both.
@@ -161,6 +197,8 @@ struct Hall {
 struct Door {
     hall: Arc<Hall>,
     listener: TcpListener,
+    /// What secures its connections.
+    tls: Option<Arc<Tls>>,
     /// They end with the server.
     connections: Mutex<JoinSet<()>>,
 }
@@ -174,7 +212,7 @@ async fn accept(door: Arc<Door>) {
                 let mut connections = supervise::whole(door.connections.lock());
                 // Those that are over.
                 while connections.try_join_next().is_some() {}
-                take_in(&door.hall, &mut connections, stream, peer);
+                take_in(&door, &mut connections, stream, peer);
             }
             Err(error) => {
                 // Out of descriptors, say: the connection stays in the kernel's queue meanwhile.
@@ -185,7 +223,8 @@ async fn accept(door: Arc<Door>) {
     }
 }
 
-fn take_in(hall: &Arc<Hall>, connections: &mut JoinSet<()>, stream: TcpStream, peer: SocketAddr) {
+fn take_in(door: &Door, connections: &mut JoinSet<()>, stream: TcpStream, peer: SocketAddr) {
+    let hall = &door.hall;
     let counters = &hall.status.counters;
     let counted = match hall.limits.enter(peer.ip()) {
         Ok(counted) => counted,
@@ -195,8 +234,10 @@ fn take_in(hall: &Arc<Hall>, connections: &mut JoinSet<()>, stream: TcpStream, p
                 TooMany::OfPeer { .. } => &counters.refused_peer,
             }
             .fetch_add(1, Ordering::Relaxed);
-            // Fits into the socket's empty buffer; who does not want it does not get it.
-            let _ = stream.try_write(BUSY);
+            // Fits into the socket's empty buffer; who does not want it does not get it, nor who could not read it.
+            if door.tls.is_none() {
+                let _ = stream.try_write(BUSY);
+            }
             return;
         }
     };
@@ -205,9 +246,9 @@ fn take_in(hall: &Arc<Hall>, connections: &mut JoinSet<()>, stream: TcpStream, p
     }
     counters.connections_total.fetch_add(1, Ordering::Relaxed);
     counters.connections.fetch_add(1, Ordering::Relaxed);
-    let hall = hall.clone();
+    let (hall, tls) = (hall.clone(), door.tls.clone());
     connections.spawn(metered(async move {
-        let conversation = converse(&hall, stream, peer);
+        let conversation = converse(&hall, tls, stream, peer);
         let _ = supervise::caught("http connection", conversation).await;
         let counters = &hall.status.counters;
         counters.connections.fetch_sub(1, Ordering::Relaxed);
@@ -223,23 +264,59 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// One connection, to its end.
-async fn converse(hall: &Hall, stream: TcpStream, peer: SocketAddr) {
+async fn converse(hall: &Hall, tls: Option<Arc<Tls>>, stream: TcpStream, peer: SocketAddr) {
     let status = &hall.status;
-    let speed = Speed::default();
-    let number = ConnectionNumber(new_connection());
+    let about = About {
+        peer,
+        speed: Speed::default(),
+        number: ConnectionNumber(new_connection()),
+        is_secure: tls.is_some(),
+    };
     let networks = OnNetworks {
         node: status.node.clone(),
         numbers: status.sessions.gate().networks_to(peer.ip()),
-        connection: number,
+        connection: about.number,
     };
     let (counters, patience) = (status.counters.clone(), hall.config.stall_timeout);
-    let watched = Watched::new(stream, counters, patience, speed.clone());
+    let watched = Watched::new(stream, counters, patience, about.speed.clone());
     let watched = watched.giving(hall.giving.clone());
-    let io = TokioIo::new(watched.over((!networks.numbers.is_empty()).then_some(networks)));
+    let watched = watched.over((!networks.numbers.is_empty()).then_some(networks));
+    let Some(tls) = tls else {
+        return serve(hall, watched, about).await;
+    };
+    let secure = tls.accept(watched, hall.config.request_timeout).await;
+    let counters = &status.counters;
+    let counter = match &secure {
+        Ok(Secure::ByKernel(_)) => &counters.secured_by_kernel,
+        Ok(Secure::ByLibrary(_)) => &counters.secured_by_library,
+        Err(_) => &counters.not_secured,
+    };
+    counter.fetch_add(1, Ordering::Relaxed);
+    match secure {
+        Ok(Secure::ByKernel(connection)) => serve(hall, connection, about).await,
+        Ok(Secure::ByLibrary(connection)) => serve(hall, *connection, about).await,
+        Err(error) => tracing::debug!(%peer, "TLS: {error}"),
+    }
+}
+
+/// What requests are told of their connection.
+struct About {
+    peer: SocketAddr,
+    speed: Speed,
+    number: ConnectionNumber,
+    is_secure: bool,
+}
+
+/// Answers the requests of a connection.
+async fn serve(hall: &Hall, connection: impl AsyncRead + AsyncWrite + Unpin, about: About) {
+    let peer = about.peer;
     let service = service_fn(|mut request| {
         let front = hall.front.clone();
-        request.extensions_mut().insert(speed.clone());
-        request.extensions_mut().insert(number);
+        request.extensions_mut().insert(about.speed.clone());
+        request.extensions_mut().insert(about.number);
+        if about.is_secure {
+            request.extensions_mut().insert(IsSecure);
+        }
         async move {
             let answer = front.answer(request, peer);
             let answer = supervise::caught("http request", answer).await;
@@ -253,7 +330,7 @@ async fn converse(hall: &Hall, stream: TcpStream, peer: SocketAddr) {
         .header_read_timeout(hall.config.request_timeout)
         .max_buf_size(BUFFERED)
         .max_headers(HEADERS)
-        .serve_connection(io, service);
+        .serve_connection(TokioIo::new(connection), service);
     if let Err(error) = connection.await {
         tracing::debug!(%peer, "connection: {error}");
     }

@@ -46,6 +46,14 @@ pub(crate) fn reached_at(config: &Config, address: SocketAddr) -> String {
     }
 }
 
+/// Where to listen for HTTP over TLS, beside the addresses of HTTP. Nowhere without a certificate.
+pub(crate) fn https_listen(config: &Config, http: &[SocketAddr]) -> Vec<SocketAddr> {
+    let is_served = !config.tls.certificate.as_os_str().is_empty();
+    let http = http.iter().filter(|_| is_served);
+    http.map(|at| SocketAddr::new(at.ip(), config.tls.port))
+        .collect()
+}
+
 fn has_ipv6() -> bool {
     std::net::UdpSocket::bind(("::1", 0)).is_ok()
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use reelway_catalogue::{IndexMemory, Placement};
-use reelway_http::{HttpConfig, HttpServer};
+use reelway_http::{HttpConfig, HttpServer, TlsConfig};
 use reelway_library::Library;
 use reelway_rtp::PayloadOptions;
 use reelway_rtsp_server::{RtspConfig, RtspServer};
@@ -18,7 +18,9 @@ use reelway_store::{Store, StoreConfig};
 use tokio::task::JoinHandle;
 use tracing::warn;
 
-use crate::addresses::{Addresses, http_address, listen, media_addresses, reached_at};
+use crate::addresses::{
+    Addresses, http_address, https_listen, listen, media_addresses, reached_at,
+};
 use crate::calibration::calibrated;
 use crate::config::{Config, Downloads};
 use crate::film_addresses::AtFilmAddresses;
@@ -44,6 +46,8 @@ pub struct Serving {
     pub rtsp: Vec<SocketAddr>,
     /// Where HTTP is served.
     pub http: Vec<SocketAddr>,
+    /// Where it is served over TLS.
+    pub https: Vec<SocketAddr>,
     /// UDP ports of RTP and RTCP.
     pub rtp: (u16, u16),
     sessions: Sessions,
@@ -106,6 +110,9 @@ impl Serving {
         let shown = reelway_http::Addresses {
             rtsp: format!("rtsp://{}", reached_at(config, rtsp.addresses()[0])),
             http: format!("http://{}", reached_at(config, http_address(&http_listen))),
+            https: https_listen(config, &http_listen)
+                .first()
+                .map(|at| format!("https://{}", reached_at(config, *at))),
         };
         let node = Arc::new(Node::new(
             sender.clone(),
@@ -126,7 +133,13 @@ impl Serving {
             node.clone(),
         )
         .await
-        .context("HTTP server (choose another address: --http)")?;
+        .map_err(|error| {
+            let advice = match error.kind() {
+                ErrorKind::InvalidInput => "HTTPS",
+                _ => "HTTP server (choose another address: --http, tls.port)",
+            };
+            anyhow::Error::new(error).context(advice)
+        })?;
         let tell_pages = http.library_listener();
         library.on_change(move |change| tell_pages(&change.changed));
 
@@ -134,7 +147,8 @@ impl Serving {
             shown,
             state,
             rtsp: rtsp.addresses().to_vec(),
-            http: http.addresses().to_vec(),
+            http: http.addresses(),
+            https: http.tls_addresses(),
             rtp: sender.ports(),
             sessions: sessions.clone(),
             tasks: [
@@ -262,8 +276,16 @@ fn http_config(
     api_token: String,
     edge_tokens: Vec<String>,
 ) -> HttpConfig {
+    let https = https_listen(config, &listen);
+    let tls = (!https.is_empty()).then(|| TlsConfig {
+        listen: https,
+        certificate: config.tls.certificate.clone(),
+        key: config.tls.key.clone(),
+        kernel: config.tls.kernel,
+    });
     HttpConfig {
         listen,
+        tls,
         names: config.names.clone(),
         allowed_origins: config.http.allowed_origins.clone(),
         uploads: config.http.uploads,

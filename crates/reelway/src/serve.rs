@@ -105,6 +105,9 @@ fn announce(config: &Config, serving: &Serving) {
     println!("  HLS    {}/TITLE/hls/main.m3u8", shown.http);
     println!("  DASH   {}/TITLE/dash/main.mpd", shown.http);
     println!("  file   {}/TITLE/file", shown.http);
+    if let Some(https) = &shown.https {
+        println!("  HTTPS  {https}/, and the same below it");
+    }
     println!();
     println!("  index and token in {}", state.display());
     // As it is bound, not as it was wished: flags go over `listen`, and port 0 is any free one.
@@ -124,6 +127,8 @@ fn announce(config: &Config, serving: &Serving) {
     let mut ports: Vec<String> = Vec::new();
     ports.extend(rtsp.map(|rtsp| format!("TCP {}, UDP {} and {}", rtsp.port(), udp.0, udp.1)));
     ports.extend(http.map(|http| format!("TCP {}", http.port())));
+    let https = serving.https.iter().find(|at| !at.ip().is_loopback());
+    ports.extend(https.map(|https| format!("TCP {}", https.port())));
     println!(
         "  open to the network: let {} through the firewall",
         ports.join(", ")

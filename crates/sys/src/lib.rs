@@ -13,6 +13,7 @@
 //! - [`folder`]: directories held open, and what is done in them without following links
 //! - [`once`]: memory in which every byte is written once
 //! - [`splice`]: such bytes given to a socket without a copy
+//! - [`ktls`]: connections whose records the kernel encrypts (kernel TLS)
 //! - [`tcp`]: gathering writes that never block, rates of connections
 //! - [`wake`]: sleeping to an absolute time, with another thread able to end it
 //! - [`time`]: the kernel's clocks, CPU time
@@ -34,6 +35,7 @@ pub mod extents;
 pub mod files;
 pub mod folder;
 mod identity;
+pub mod ktls;
 pub mod limits;
 mod mark;
 pub mod marks;

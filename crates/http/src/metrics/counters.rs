@@ -74,6 +74,12 @@ pub(crate) struct Counters {
     pub refused_total: AtomicU64,
     /// … or of one address.
     pub refused_peer: AtomicU64,
+    /// Handshakes of TLS after which the kernel encrypts …
+    pub secured_by_kernel: AtomicU64,
+    /// … or rustls does …
+    pub secured_by_library: AtomicU64,
+    /// … and those that failed.
+    pub not_secured: AtomicU64,
     /// Connections closed because they took nothing for too long.
     pub stalled: AtomicU64,
 }
@@ -167,6 +173,16 @@ pub(crate) fn write(out: &mut Exposition, counters: &Counters) {
     );
     out.value(name, &[("limit", "all")], load(&counters.refused_total));
     out.value(name, &[("limit", "peer")], load(&counters.refused_peer));
+    let name = "reelway_http_tls_handshakes_total";
+    let help = "Handshakes of TLS: what encrypts the connection, or that they failed.";
+    out.family(name, "counter", help);
+    for (result, count) in [
+        ("kernel", &counters.secured_by_kernel),
+        ("library", &counters.secured_by_library),
+        ("failed", &counters.not_secured),
+    ] {
+        out.value(name, &[("result", result)], load(count));
+    }
     let help = "Connections closed because the client read nothing for too long.";
     out.counter(
         "reelway_http_connections_stalled_total",

@@ -8,18 +8,21 @@ use crate::answer::{self, Answer};
 use crate::films::Show;
 use crate::guard::Edge;
 use crate::route::{self, Target};
+use crate::tls::IsSecure;
 
 /// The word in a query that says that another server sent the viewer here.
 const MOVED: &str = "moved";
 
-/// Whether a viewer may be sent to another server: they begin, and were not sent here themselves.
+/// Whether a viewer may be sent to another server: they begin, and were not sent here themselves. Who came over TLS stays, as
+/// other servers are known by addresses without.
 pub(super) fn may_leave(target: Target, request: &Parts, caller: &Caller) -> bool {
     let begins = matches!(
         target,
         Target::Multivariant | Target::StreamMultivariant | Target::Mpd | Target::File
     );
     let is_edge = request.extensions.get::<Edge>().is_some();
-    begins && caller.token.is_none() && !is_edge && !route::flag(request, MOVED)
+    let is_secure = request.extensions.get::<IsSecure>().is_some();
+    begins && !is_secure && caller.token.is_none() && !is_edge && !route::flag(request, MOVED)
 }
 
 /// Where of a film a viewer finds this at another server.
@@ -54,6 +57,29 @@ pub(super) fn redirect(show: &Show, place: &Place, target: Target, request: &Par
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_begins_may_be_sent_elsewhere_but_not_over_tls_or_twice() {
+        let caller = Caller {
+            peer: ([127, 0, 0, 1], 4000).into(),
+            connection: 0,
+            agent: None,
+            token: None,
+            query: None,
+        };
+        let may = |path: &str, target, is_secure| {
+            let request = axum::http::Request::get(path).body(()).unwrap();
+            let mut request = request.into_parts().0;
+            if is_secure {
+                request.extensions.insert(IsSecure);
+            }
+            may_leave(target, &request, &caller)
+        };
+        assert!(may("/film/hls/main.m3u8", Target::Multivariant, false));
+        assert!(!may("/film/hls/main.m3u8", Target::Multivariant, true));
+        assert!(!may("/film/file?moved", Target::File, false));
+        assert!(!may("/film/hls/1.m3u8", Target::Playlist(1), false));
+    }
 
     #[test]
     fn viewers_find_the_same_of_a_film_at_another_server() {

@@ -39,6 +39,7 @@ use crate::node::Addresses;
 use crate::renditions::Wanted;
 use crate::route::{self, Target};
 use crate::status::Status;
+use crate::tls::IsSecure;
 
 /// What is said of a film that may grow.
 const RECORDING: HeaderName = HeaderName::from_static("reelway-recording");
@@ -85,13 +86,16 @@ impl Watch {
 
     /// The film at this server, as viewers reach it.
     fn here(&self, show: &Show) -> Place {
-        let Addresses { rtsp, http } = self.status.node.addresses();
+        let Addresses { rtsp, http, .. } = self.status.node.addresses();
         let title = show.film.name.clone();
         Place { rtsp, http, title }
     }
 
-    /// Where a player goes on if this server fails.
-    async fn elsewhere(&self, show: &Show) -> Elsewhere {
+    /// Where a player goes on if this server fails. Nowhere over TLS, as other servers are known by addresses without.
+    async fn elsewhere(&self, show: &Show, request: &Parts) -> Elsewhere {
+        if request.extensions.get::<IsSecure>().is_some() {
+            return Elsewhere::default();
+        }
         let others = self.films.placement().others(&show.film).await;
         if others.is_empty() {
             return Elsewhere::default();
@@ -134,9 +138,10 @@ impl Watch {
             | Target::SubtitlePlaylist(_)
             | Target::Mpd => {
                 let (elsewhere, renditions) = match target {
-                    Target::Multivariant | Target::Mpd => {
-                        (self.elsewhere(&show).await, self.renditions(&show).await)
-                    }
+                    Target::Multivariant | Target::Mpd => (
+                        self.elsewhere(&show, request).await,
+                        self.renditions(&show).await,
+                    ),
                     _ => Default::default(),
                 };
                 let film = Presented {

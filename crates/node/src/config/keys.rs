@@ -27,6 +27,7 @@ pub struct Config {
     pub rtsp: Rtsp,
     pub rtp: Rtp,
     pub http: Http,
+    pub tls: Tls,
     pub pool: Pool,
     pub index: Index,
     pub tier: Tier,
@@ -95,6 +96,15 @@ pub struct Http {
     pub edge_tokens: Vec<Secret>,
     pub uploads: bool,
     pub max_upload: ByteSize,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tls {
+    pub port: u16,
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+    pub kernel: bool,
 }
 
 /// What files are sent beyond their film's pace.
@@ -241,6 +251,7 @@ impl Default for Config {
             rtsp: Rtsp::default(),
             rtp: Rtp::default(),
             http: Http::default(),
+            tls: Tls::default(),
             pool: Pool::default(),
             index: Index::default(),
             tier: Tier::default(),
@@ -305,6 +316,17 @@ impl Default for Http {
             edge_tokens: Vec::new(),
             uploads: false,
             max_upload: ByteSize::gib(256),
+        }
+    }
+}
+
+impl Default for Tls {
+    fn default() -> Self {
+        Tls {
+            port: 8443,
+            certificate: PathBuf::new(),
+            key: PathBuf::new(),
+            kernel: true,
         }
     }
 }

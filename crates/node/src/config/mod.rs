@@ -13,6 +13,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use bytesize::ByteSize;
 use ipnet::IpNet;
 
+use self::keys::Tls;
 pub use self::keys::{Admission, Capacity, Class, Config, Downloads, Listen, LogFormat};
 pub use crate::prefill::Hours;
 
@@ -165,6 +166,20 @@ impl Config {
             self.http.pace
         );
         range("http.download_dscp", self.http.download_dscp.into(), 0, 63)?;
+        let Tls {
+            certificate, key, ..
+        } = &self.tls;
+        let (has_certificate, has_key) = (*certificate != PathBuf::new(), *key != PathBuf::new());
+        ensure!(
+            has_key || !has_certificate,
+            "tls.certificate = \"{}\": wants tls.key, the file of its private key",
+            certificate.display()
+        );
+        ensure!(
+            has_certificate || !has_key,
+            "tls.key = \"{}\": wants tls.certificate, the file of its certificate",
+            key.display()
+        );
         range("pool.depth", self.pool.depth as u64, 1, 256)?;
         range("sender.threads", self.sender.threads as u64, 0, 256)?;
         range("sender.catch_up", self.sender.catch_up.into(), 2, 60_000)?;

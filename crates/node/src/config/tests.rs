@@ -21,6 +21,7 @@ fn the_reference_shows_every_key() {
         "rtsp:",
         "rtp:",
         "http:",
+        "tls:",
         "pool:",
         "tier:",
         "sessions:",
@@ -73,6 +74,14 @@ fn a_value_out_of_its_range_is_named_with_its_line() {
         (
             "[http]\nedge_tokens = [\"short\"]\n",
             "line 2: http.edge_tokens: a token has fewer than 16 characters",
+        ),
+        (
+            "[http]\n[tls]\nport = 443\ncertificate = \"tv.pem\"\n",
+            "line 4: tls.certificate = \"tv.pem\": wants tls.key, the file of its private key",
+        ),
+        (
+            "[tls]\nkey = \"tv.key\"\n",
+            "line 2: tls.key = \"tv.key\": wants tls.certificate, the file of its certificate",
         ),
         (
             "[capacity]\nnet = \"0Mbit\"\n",

@@ -1,0 +1,144 @@
+//! The certificate by which clients know this server. Its files are read again when they change, so that a renewed one needs
+//! no restart.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+/// How often the files are looked at.
+const LOOK: Duration = Duration::from_secs(10);
+/// Most bytes of a file: a chain has a few thousand.
+const LONGEST: u64 = 1 << 20;
+
+/// A certificate and its key, as they are in their files.
+pub(super) struct Certificate {
+    chain: PathBuf,
+    key: PathBuf,
+    provider: Arc<CryptoProvider>,
+    now: RwLock<Arc<CertifiedKey>>,
+}
+
+/// What tells one version of a file from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seen(u64, u64, i64, i64);
+
+impl Certificate {
+    /// Reads the files of a chain of certificates and of its key.
+    ///
+    /// # Errors
+    /// One cannot be read, or they do not belong together: which, and why.
+    pub fn read(
+        (chain, key): (PathBuf, PathBuf),
+        provider: Arc<CryptoProvider>,
+    ) -> io::Result<Certificate> {
+        let now = read(&chain, &key, &provider)?;
+        Ok(Certificate {
+            chain,
+            key,
+            provider,
+            now: RwLock::new(Arc::new(now)),
+        })
+    }
+
+    /// Reads them again whenever they change, for ever. What cannot be used is said, and changes nothing.
+    pub async fn keep(&self) {
+        let mut seen = self.look();
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let now = self.look();
+            if now == seen {
+                continue;
+            }
+            seen = now;
+            match read(&self.chain, &self.key, &self.provider) {
+                Ok(read) => {
+                    *self.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(read);
+                    tracing::info!("the certificate {} was read again", self.chain.display());
+                }
+                Err(error) => {
+                    tracing::warn!("{error}; connections get the certificate of before");
+                }
+            }
+        }
+    }
+
+    fn look(&self) -> [Option<Seen>; 2] {
+        [&self.chain, &self.key].map(|path| {
+            let file = fs::metadata(path).ok()?;
+            Some(Seen(
+                file.ino(),
+                file.len(),
+                file.mtime(),
+                file.mtime_nsec(),
+            ))
+        })
+    }
+}
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "the certificate of {}", self.chain.display())
+    }
+}
+
+impl ResolvesServerCert for Certificate {
+    fn resolve(&self, _client: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
+        Some(now.clone())
+    }
+}
+
+fn read(chain: &Path, key: &Path, provider: &CryptoProvider) -> io::Result<CertifiedKey> {
+    let chain_of =
+        |text: &[u8]| CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>();
+    let certificates = parse("tls.certificate", chain, "certificate", chain_of)?;
+    if certificates.is_empty() {
+        return Err(wrong("tls.certificate", chain, "no certificate in it"));
+    }
+    let private = parse("tls.key", key, "private key", PrivateKeyDer::from_pem_slice)?;
+    CertifiedKey::from_der(certificates, private, provider).map_err(|error| {
+        wrong(
+            "tls.key",
+            key,
+            &format!("of no use with {}: {error}", chain.display()),
+        )
+    })
+}
+
+/// What a file of PEM says (RFC 7468).
+fn parse<T>(
+    setting: &str,
+    path: &Path,
+    what: &str,
+    parse: impl FnOnce(&[u8]) -> Result<T, pem::Error>,
+) -> io::Result<T> {
+    let told = |error: &dyn fmt::Display| wrong(setting, path, &error.to_string());
+    let bytes = fs::metadata(path).map_err(|error| told(&error))?.len();
+    if bytes > LONGEST {
+        return Err(wrong(
+            setting,
+            path,
+            &format!("too long for a {what}: {bytes} bytes"),
+        ));
+    }
+    let text = fs::read(path).map_err(|error| told(&error))?;
+    parse(&text).map_err(|error| match error {
+        pem::Error::NoItemsFound => wrong(setting, path, &format!("no {what} in it")),
+        error => told(&error),
+    })
+}
+
+fn wrong(setting: &str, path: &Path, words: &str) -> io::Error {
+    let words = format!("{setting}: {}: {words}", path.display());
+    io::Error::new(io::ErrorKind::InvalidInput, words)
+}
