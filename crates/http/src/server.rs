@@ -281,11 +281,17 @@ async fn converse(hall: &Hall, tls: Option<Arc<Tls>>, stream: TcpStream, peer: S
     let watched = Watched::new(stream, counters, patience, about.speed.clone());
     let watched = watched.giving(hall.giving.clone());
     let watched = watched.over((!networks.numbers.is_empty()).then_some(networks));
-    let Some(tls) = tls else {
-        return serve(hall, watched, about).await;
-    };
-    let secure = tls.accept(watched, hall.config.request_timeout).await;
-    let counters = &status.counters;
+    match tls {
+        None => serve(hall, watched, about).await,
+        // In memory of its own: those without TLS need not hold room for it.
+        Some(tls) => Box::pin(converse_securely(hall, &tls, watched, about)).await,
+    }
+}
+
+/// The same over TLS.
+async fn converse_securely(hall: &Hall, tls: &Tls, connection: Watched, about: About) {
+    let secure = Box::pin(tls.accept(connection, hall.config.request_timeout)).await;
+    let counters = &hall.status.counters;
     let counter = match &secure {
         Ok(Secure::ByKernel(_)) => &counters.secured_by_kernel,
         Ok(Secure::ByLibrary(_)) => &counters.secured_by_library,
@@ -293,9 +299,9 @@ async fn converse(hall: &Hall, tls: Option<Arc<Tls>>, stream: TcpStream, peer: S
     };
     counter.fetch_add(1, Ordering::Relaxed);
     match secure {
-        Ok(Secure::ByKernel(connection)) => serve(hall, connection, about).await,
-        Ok(Secure::ByLibrary(connection)) => serve(hall, *connection, about).await,
-        Err(error) => tracing::debug!(%peer, "TLS: {error}"),
+        Ok(Secure::ByKernel(connection)) => Box::pin(serve(hall, connection, about)).await,
+        Ok(Secure::ByLibrary(connection)) => Box::pin(serve(hall, *connection, about)).await,
+        Err(error) => tracing::debug!(peer = %about.peer, "TLS: {error}"),
     }
 }
 
