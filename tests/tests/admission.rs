@@ -207,6 +207,26 @@ fn where_newcomers_may_wait_the_next_is_answered_when_a_film_ends_and_nobody_is_
 }
 
 #[test]
+fn over_a_network_of_three_times_a_films_rate_its_only_viewer_is_admitted_whenever_they_ask() {
+    let rate = {
+        let (server, _library) = server("none");
+        let film = server.get(&format!("/api/films/{FILM}")).json();
+        film["bitrate"].as_f64().expect("a rate")
+    };
+    let (server, _library) = server(&format!("{:.3}Mbit", 3.0 * rate / 1e6));
+    let deadline = wait::Deadline::after(Duration::from_millis(1500));
+    let (mut asked, path) = (0, format!("/api/admission?title={FILM}&protocol=hls"));
+    // A second of the books begins in between.
+    while !deadline.over() {
+        let answer = server.get(&path).json();
+        assert_eq!(answer["newcomer"]["admitted"], true, "{answer}");
+        asked += 1;
+    }
+    assert!(asked > 20, "{asked}");
+    assert_eq!(begin_hls(&server).len(), 3);
+}
+
+#[test]
 fn by_default_nobody_on_this_machine_is_refused() {
     let library = films::library(&[FILM]);
     let server = Options::new(library.path()).start();

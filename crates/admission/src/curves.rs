@@ -51,6 +51,8 @@ pub struct Wants {
     /// Whether more of the film may come than is indexed, as of a recording that is still being made, and the viewer plays
     /// that, too.
     pub goes_on: bool,
+    /// How far ahead of its time it is fetched, and how fast, if it is; `None`: as all films are ([`Config::eager`]).
+    pub eager: Option<Eager>,
 }
 
 impl Wants {
@@ -202,21 +204,56 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         self.keep(film, demand);
     }
 
-    /// What a viewer needs of what is limited who plays these film times; `link`: the interface by which they are reached.
-    pub fn needs(&mut self, wants: &Wants, link: Option<u8>, (from, to): (Nanos, Nanos)) -> Needs {
+    /// The same, fetched more slowly than all films are at the beginning, where that would otherwise take more than all of a
+    /// network, the processor or the disks: nobody else need be there for a viewer to be refused for it, and whether they are
+    /// would depend on how their first seconds lie in those of the books.
+    pub fn slowly_if_narrow(&mut self, mut wants: Wants, link: Option<u8>) -> Wants {
+        if !self.is_fetched(&wants) {
+            return wants;
+        }
+        let wire = self.wire_of(&wants);
+        let of = |resource| self.capacity.limit(resource);
+        let networks = [Some(WHOLE_NETWORK), link.map(Resource::Network)];
+        let on_wire = networks.into_iter().flatten().chain([Resource::Processor]);
+        let limits = [
+            (wire, on_wire.filter_map(of).min()),
+            (wants.demand.disk(), of(wants.source())),
+        ];
+        let fits = |eager: &&Eager| {
+            let mut limits = limits.iter();
+            limits.all(|(curve, limit)| {
+                limit.is_none_or(|limit| eager.fullest_second(curve) <= limit)
+            })
+        };
+        let ways = self.eager.slower();
+        wants.eager = ways.iter().find(fits).or(ways.last()).copied();
+        wants
+    }
+
+    /// Whether a viewer is booked by what they may fetch ahead.
+    fn is_fetched(&self, wants: &Wants) -> bool {
+        wants.fetches() && matches!(self.policy, Policy::Exact | Policy::Smoothed(_))
+    }
+
+    /// Bytes on the wire of the tracks that a viewer takes.
+    fn wire_of(&mut self, wants: &Wants) -> Arc<Curve> {
         let tracks = match wants.tracks.as_slice() {
             [] => wants.demand.usual_tracks(),
             tracks => tracks,
         };
-        let wire = self.wire(&wants.demand, tracks, wants.carriage);
+        self.wire(&wants.demand, tracks, wants.carriage)
+    }
+
+    /// What a viewer needs of what is limited who plays these film times; `link`: the interface by which they are reached.
+    pub fn needs(&mut self, wants: &Wants, link: Option<u8>, (from, to): (Nanos, Nanos)) -> Needs {
+        let wire = self.wire_of(wants);
         let wire = self.longer(wire, wants.goes_on);
         let mut range = (wire.bin_at(from), wire.bin_at(to.saturating_add(BIN - 1)));
         let is_to_the_end = range.1 == wire.len();
         // What a viewer over HTTP may fetch ahead is booked so, whether they do or not.
-        let is_fetched =
-            wants.fetches() && matches!(self.policy, Policy::Exact | Policy::Smoothed(_));
+        let is_fetched = self.is_fetched(wants);
         let (wire, schedule) = match self.policy {
-            _ if is_fetched => (self.fetched(&wire, range.0), None),
+            _ if is_fetched => (self.fetched(&wire, range.0, wants.eager), None),
             policy if self.sent_ahead > 0 && !wants.fetches() => {
                 let ahead = self.sent_ahead;
                 let sent = shaped_from(&mut self.shaped, &wire, range.0, || {
@@ -255,7 +292,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         if self.capacity.limit(source).is_some() {
             let read = self.longer(wants.demand.disk(), wants.goes_on);
             let read = match is_fetched {
-                true => self.fetched(&read, range.0),
+                true => self.fetched(&read, range.0, wants.eager),
                 false => self.policy.booked(source, &read),
             };
             of.push((source, read));
@@ -361,10 +398,13 @@ impl<F: Clone + Eq + Hash> Curves<F> {
     }
 
     /// What is sent at most to a viewer who fetches a film from this bin on.
-    fn fetched(&mut self, curve: &Arc<Curve>, from: usize) -> Arc<Curve> {
-        let eager = self.eager;
+    fn fetched(&mut self, curve: &Arc<Curve>, from: usize, eager: Option<Eager>) -> Arc<Curve> {
+        let eager = eager.unwrap_or(self.eager);
         let shape = || Arc::new(eager.curve(curve, from));
-        shaped_from(&mut self.fetched, curve, from, shape)
+        match eager == self.eager {
+            true => shaped_from(&mut self.fetched, curve, from, shape),
+            false => shape(),
+        }
     }
 }
 
@@ -469,6 +509,7 @@ mod tests {
                 carriage: Carriage::Http,
                 is_remote: false,
                 goes_on,
+                eager: None,
             };
             let needs = curves.needs(&wants, None, (from, Nanos::MAX));
             assert_eq!(needs.range.1, needs.len, "to the end");
@@ -496,6 +537,40 @@ mod tests {
     }
 
     #[test]
+    fn over_a_narrow_network_a_film_is_fetched_more_slowly_and_never_refused_for_its_beginning() {
+        let film = films::demand(1000, &[125_000; 60]);
+        let wants = |carriage| Wants {
+            demand: film.clone(),
+            tracks: Vec::new(),
+            carriage,
+            is_remote: false,
+            goes_on: false,
+            eager: None,
+        };
+        let of_link = |rate, carriage| {
+            let mut curves = Curves::<u32>::new(&Config {
+                capacity: Capacity::unlimited().with(Resource::Network(1), rate, 1000),
+                ..Config::default()
+            });
+            let wants = curves.slowly_if_narrow(wants(carriage), Some(1));
+            let needs = curves.needs(&wants, Some(1), (0, Nanos::MAX));
+            (wants.eager, needs.of[0].1.peak())
+        };
+        let ways = Eager::default().slower();
+        // A film of about 135,000 bytes a second on the wire.
+        let found = [600_000, 400_000, 210_000, 175_000, 130_000].map(|rate| {
+            let (eager, peak) = of_link(rate, Carriage::Http);
+            (
+                ways.iter().position(|way| Some(*way) == eager),
+                peak <= rate as u32,
+            )
+        });
+        let [all, even, half, least] = [0, 1, 2, 3].map(|way| (Some(way), true));
+        assert_eq!(found, [all, even, half, least, (Some(3), false)]);
+        assert_eq!(of_link(400_000, Carriage::UdpV4).0, None);
+    }
+
+    #[test]
     fn what_is_sent_ahead_over_rtp_is_booked_as_it_is_sent() {
         let demand = films::demand(1000, &bytes(40));
         let needs = |ahead, carriage, from| {
@@ -510,6 +585,7 @@ mod tests {
                 carriage,
                 is_remote: false,
                 goes_on: false,
+                eager: None,
             };
             let needs = curves.needs(&wants, None, (from, Nanos::MAX));
             assert_eq!(needs.range.1, needs.len, "to the end");

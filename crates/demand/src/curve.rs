@@ -128,6 +128,12 @@ impl Curve {
         (0..self.len).map(|bin| self.sum(bin, bin + 1)).collect()
     }
 
+    /// What each of the first quarter seconds needs, `most` of them at most.
+    pub fn first_bins(&self, most: usize) -> Vec<u32> {
+        let bins = 0..self.len.min(most);
+        bins.map(|bin| self.sum(bin, bin + 1)).collect()
+    }
+
     /// The sum of the bins `from..to`, at most a second of them, as far as there are such bins.
     fn sum(&self, from: usize, to: usize) -> u32 {
         let to = to.min(self.len);

@@ -2,7 +2,10 @@
 
 use reelway_media::{Nanos, SECOND};
 
-use crate::curve::{BIN, Curve};
+use crate::curve::{BIN, BINS, Curve};
+
+/// Quarter seconds in which a film is as far ahead as it may be, at most; one that takes longer is slow at the beginning.
+const LONGEST: usize = 60 * BINS;
 
 /// How far ahead of its time, and how fast, a film may be fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +37,29 @@ impl Eager {
         let steady = self.ahead.saturating_add(passed);
         let first = self.first.saturating_add(fast);
         fast.saturating_mul(2).min(first).min(steady)
+    }
+
+    /// The same, and three ways that are slower at the beginning, each more than the one before: without a faster start, ahead
+    /// in twice the time, and hardly faster than the film.
+    pub fn slower(self) -> [Eager; 4] {
+        let even = Eager { first: 0, ..self };
+        let percent = |percent| Eager { percent, ..even };
+        let half = 100 + self.percent.saturating_sub(100) / 2;
+        [self, even, percent(half), percent(half.min(105))]
+    }
+
+    /// Bytes of the fullest second until a film is as far ahead as it may be, if it is fetched from its beginning.
+    pub fn fullest_second(&self, film: &Curve) -> u64 {
+        let sent_by = |quarter: usize| self.sent_by(quarter as Nanos * BIN);
+        let is_ahead = |quarter: &usize| sent_by(*quarter) >= *quarter as Nanos * BIN + self.ahead;
+        let begun = (1..LONGEST).find(is_ahead).unwrap_or(LONGEST);
+        let bins = |quarter| (sent_by(quarter) / BIN) as usize;
+        let film = film.first_bins(bins(begun + BINS));
+        let second = |quarter| {
+            let sent = bins(quarter).min(film.len())..bins(quarter + BINS).min(film.len());
+            film[sent].iter().map(|bin| u64::from(*bin)).sum()
+        };
+        (0..=begun).map(second).max().unwrap_or(0)
     }
 
     /// What is sent of the bins `from..` of a film in each quarter second at most, the bin `from` being begun with; nothing
@@ -76,7 +102,39 @@ mod tests {
         assert_eq!(later.bins()[200], film.bins()[200..204].iter().sum::<u32>());
     }
 
+    #[test]
+    fn the_fullest_second_is_the_first_or_where_the_film_is_dense() {
+        let film = Curve::new(vec![1000; 400]);
+        let [all, even, half, least] = Eager::default().slower();
+        assert_eq!(all.fullest_second(&film), 16_000);
+        assert_eq!(even.fullest_second(&film), 8_000);
+        assert_eq!(half.fullest_second(&film), 6_000);
+        assert_eq!(least.fullest_second(&film), 5_000);
+        let mut bins = vec![1000; 400];
+        bins[30..34].fill(9000);
+        assert_eq!(all.fullest_second(&Curve::new(bins)), 40_000);
+        assert_eq!(all.fullest_second(&Curve::new(vec![7, 8])), 15);
+        assert_eq!(all.fullest_second(&Curve::new(Vec::new())), 0);
+    }
+
     proptest! {
+        #[test]
+        fn no_second_of_the_beginning_is_fuller_than_the_fullest(
+            bins in prop::collection::vec(0u32..1000, 1..200), first in 0i64..8, percent in 105u32..400, ahead in 8i64..40,
+        ) {
+            let eager = Eager { first: first * SECOND, percent, ahead: ahead * SECOND };
+            let film = Curve::new(bins);
+            let fullest = eager.fullest_second(&film);
+            let is_ahead = |bin: &usize| eager.sent_by((*bin as Nanos + 1) * BIN) >= (*bin as Nanos + 1) * BIN + eager.ahead;
+            let until = (0..LONGEST).find(is_ahead).unwrap_or(LONGEST);
+            let sent = eager.curve(&film, 0).bins();
+            let sent = &sent[..(until + BINS).min(sent.len())];
+            let seconds = sent.windows(BINS.min(sent.len().max(1)));
+            for second in seconds {
+                prop_assert!(second.iter().map(|bin| u64::from(*bin)).sum::<u64>() <= fullest);
+            }
+        }
+
         #[test]
         fn all_of_a_film_is_sent_never_late_and_never_too_far_ahead(
             bins in prop::collection::vec(0u32..1000, 1..200), from in 0usize..220,

@@ -110,13 +110,7 @@ fn pace(config: &HttpConfig, sessions: &Sessions) -> Pace {
     if !gate.books_network() {
         return Pace::free(config.ahead.as_secs_f64(), config.pace);
     }
-    let eager = gate.config().admission.eager;
-    Pace {
-        first: eager.first as f64 / 1e9,
-        factor: f64::from(eager.percent) / 100.0,
-        ahead: eager.ahead as f64 / 1e9,
-        then: 1.0,
-    }
+    Pace::booked(&gate.config().admission.eager)
 }
 
 impl App {

@@ -168,7 +168,13 @@ impl Viewers {
             carriage: Carriage::Http,
             is_remote: show.film.identity.is_remote(),
             goes_on: recorded.is_some_and(|recorded| recorded.goes_on(reelway_clock::now())),
+            eager: None,
         });
+        let gate = inner.sessions.gate();
+        let wants = wants.map(|wants| gate.slowly_if_narrow(wants, caller.peer.ip()));
+        let booked = wants.as_ref().and_then(|wants| wants.eager);
+        let pace = booked.filter(|_| !inner.pace.is_free());
+        let pace = pace.map_or(inner.pace, |eager| Pace::booked(&eager));
         let session = NewSession {
             protocol: match delivery {
                 Delivery::Hls | Delivery::TransportStream => Protocol::Hls,
@@ -195,7 +201,7 @@ impl Viewers {
             session.clone(),
             key.token().to_owned(),
             show.film.identity,
-            (inner.pace, inner.timeout),
+            (pace, inner.timeout),
             inner.store.watcher(),
         ));
         let began = (delivery, query.as_ref());

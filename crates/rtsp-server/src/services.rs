@@ -222,6 +222,7 @@ fn new_session(newcomer: Newcomer<Original>) -> NewSession {
             carriage: carried(carriage),
             is_remote: film.handle.film.identity.is_remote(),
             goes_on: false,
+            eager: None,
         }),
     }
 }

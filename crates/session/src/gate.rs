@@ -162,6 +162,12 @@ impl Gate {
         Some(demand)
     }
 
+    /// What a viewer at this address wants, fetched no faster at the beginning than the way to them takes.
+    pub fn slowly_if_narrow(&self, wants: Wants, peer: IpAddr) -> Wants {
+        let link = self.0.config.links.leaving_to(peer);
+        self.curves().slowly_if_narrow(wants, link)
+    }
+
     /// The answer that a newcomer who wants to watch from `from` on would get; nothing is booked.
     ///
     /// # Errors

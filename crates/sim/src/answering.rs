@@ -5,13 +5,12 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use reelway_demand::Eager;
 use reelway_media::{Nanos, SECOND};
-use reelway_viewing::{Beyond, COPIED, End, Next};
+use reelway_viewing::{Beyond, COPIED, End, Next, Pace};
 
 use crate::config::Rule;
 use crate::events::Event;
-use crate::fetcher::{Answer, Answering, Fetcher, Plays, pace};
+use crate::fetcher::{Answer, Answering, Fetcher, Plays};
 use crate::film::Film;
 use crate::held::InPages;
 use crate::node::{Ask, For, Held, Node};
@@ -191,9 +190,10 @@ impl Node {
         fetching.sent_before = fetching.sent;
         fetching.sent += seconds;
         let passed = now.since(fetcher.since).as_nanos() as Nanos;
-        let may = Eager::default().sent_by(passed) as f64 / SECOND as f64;
+        let may = fetcher.eager.sent_by(passed) as f64 / SECOND as f64;
         let (was, booking) = (fetching.sent_before, fetcher.booking);
-        let limit = pace().connection_speed(ahead, per_byte, Beyond::Nothing);
+        let pace = Pace::booked(&fetcher.eager);
+        let limit = pace.connection_speed(ahead, per_byte, Beyond::Nothing);
         let speed = fetcher.speed.min(limit.unwrap_or(u64::MAX)).max(1);
         let vanished = fetcher.plays == Plays::Vanished;
         self.note(&Line::Sends {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reelway_admission::{Activity, Arrival, BookingId, Needs, Refusal, Reservation};
+use reelway_admission::{Activity, Arrival, BookingId, Needs, Refusal, Reservation, Wants};
 use reelway_demand::Carriage;
 use reelway_media::Nanos;
 use reelway_pool::News;
@@ -91,10 +91,9 @@ impl Node {
         until: Monotonic,
     ) -> Result<Reservation, Refusal> {
         let needs = self.needs((film, carriage), at);
-        let of = &self.films[film];
-        let wants = of.wants(carriage);
+        let wants = self.wants((film, carriage));
         let arrival = Arrival {
-            title: &of.name,
+            title: &self.films[film].name,
             address: address(id),
             connection: id,
             user: None,
@@ -188,8 +187,14 @@ impl Node {
 
     /// What a viewer needs who gets a film this way, and plays it from a place to its end.
     pub fn needs(&mut self, (film, carriage): (usize, Carriage), at: Nanos) -> Needs {
-        let wants = self.films[film].wants(carriage);
+        let wants = self.wants((film, carriage));
         self.curves.needs(&wants, None, (at, Nanos::MAX))
+    }
+
+    /// What they take of it.
+    pub fn wants(&mut self, (film, carriage): (usize, Carriage)) -> Wants {
+        let wants = self.films[film].wants(carriage);
+        self.curves.slowly_if_narrow(wants, None)
     }
 
     /// Gives back what is booked for viewers who do not play, and books for those who do.

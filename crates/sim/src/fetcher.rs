@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reelway_admission::BookingId;
 use reelway_demand::Eager;
-use reelway_media::{Nanos, SECOND};
+use reelway_media::Nanos;
 use reelway_package::Slices;
 use reelway_pool::Pin;
 use reelway_time::Monotonic;
@@ -76,6 +76,8 @@ pub(crate) struct Fetcher {
     pub heard: Monotonic,
     /// Bytes a second that they can take.
     pub speed: u64,
+    /// How it was booked that they are sent the film.
+    pub eager: Eager,
     pub plays: Plays,
     /// When they went on after a pause.
     pub resumed: Monotonic,
@@ -88,14 +90,20 @@ pub(crate) struct Fetcher {
 
 impl Fetcher {
     /// One who begins at a place of a film, where they ask for nothing yet.
-    pub fn new(film: usize, booking: BookingId, entry: Entry, speed: u64, now: Monotonic) -> Self {
+    pub fn new(
+        (film, booking, entry): (usize, BookingId, Entry),
+        speed: u64,
+        eager: Eager,
+        now: Monotonic,
+    ) -> Self {
         Fetcher {
             film,
             booking,
             entry,
-            place: Viewer::new(pace(), SILENCE),
+            place: Viewer::new(Pace::booked(&eager), SILENCE),
             heard: now,
             speed,
+            eager,
             plays: Plays::Playing,
             resumed: now,
             clock: (now, 0),
@@ -121,18 +129,6 @@ impl Fetcher {
     pub fn answer(&mut self, answering: Answering) -> Option<&mut Answer> {
         let answer = self.tracks[answering.track].answer.as_mut();
         answer.filter(|answer| answer.number == answering.number)
-    }
-}
-
-/// How fast media go, as a server has it whose network is limited.
-pub(crate) fn pace() -> Pace {
-    let eager = Eager::default();
-    let seconds = |nanos: Nanos| nanos as f64 / SECOND as f64;
-    Pace {
-        first: seconds(eager.first),
-        factor: f64::from(eager.percent) / 100.0,
-        ahead: seconds(eager.ahead),
-        then: 1.0,
     }
 }
 

@@ -37,7 +37,8 @@ impl Node {
         // Some have hardly more than the film's rate, others much more.
         let rate = self.films[film].rate();
         let speed = rate * self.random.within(12, 200) / 10;
-        let mut fetcher = Fetcher::new(film, booking, entry, speed, self.now);
+        let eager = self.wants((film, Carriage::Http)).eager.unwrap_or_default();
+        let mut fetcher = Fetcher::new((film, booking, entry), speed, eager, self.now);
         fetcher.heard = self.now + starts_in;
         self.fetchers.insert(id, fetcher);
         self.moves_to(id, at);

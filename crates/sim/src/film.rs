@@ -351,6 +351,7 @@ impl Film {
             carriage,
             is_remote: false,
             goes_on: false,
+            eager: None,
         }
     }
 

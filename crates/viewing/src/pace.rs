@@ -12,6 +12,8 @@
 
 use std::time::Duration;
 
+use reelway_demand::Eager;
+use reelway_media::{Nanos, SECOND};
 use reelway_time::Monotonic;
 
 /// Seeks that find their buckets full at once, where what is sent was booked, and seconds after which there may be one more.
@@ -53,6 +55,17 @@ impl Pace {
             factor,
             ahead,
             then: factor,
+        }
+    }
+
+    /// As is booked for a viewer.
+    pub fn booked(eager: &Eager) -> Pace {
+        let seconds = |nanos: Nanos| nanos as f64 / SECOND as f64;
+        Pace {
+            first: seconds(eager.first),
+            factor: f64::from(eager.percent) / 100.0,
+            ahead: seconds(eager.ahead),
+            then: 1.0,
         }
     }
 
@@ -244,12 +257,7 @@ mod tests {
 
     #[test]
     fn a_connection_is_as_fast_as_what_is_booked_for_it() {
-        let booked = Pace {
-            first: 3.0,
-            factor: 2.0,
-            ahead: 20.0,
-            then: 1.0,
-        };
+        let booked = Pace::booked(&Eager::default());
         let speeds = [0.0, 5.0, 20.0].map(|ahead| booked.speed(ahead));
         assert_eq!(speeds, [4.0, 2.125, 1.0625]);
         assert_eq!([0.0, 20.0].map(|ahead| PACE.speed(ahead)), [4.0, 4.0]);
@@ -267,14 +275,8 @@ mod tests {
 
     #[test]
     fn what_is_booked_is_what_goes_at_most() {
-        let eager = reelway_demand::Eager::default();
-        let pace = Pace {
-            first: 3.0,
-            factor: 2.0,
-            ahead: 20.0,
-            then: 1.0,
-        };
-        let mut pacer = Pacer::new(pace, at(0.0));
+        let eager = Eager::default();
+        let mut pacer = Pacer::new(Pace::booked(&eager), at(0.0));
         let (mut now, mut sent) = (0.0, 0.0);
         while now < 100.0 {
             now += pacer.wait(at(now)).as_secs_f64();
@@ -292,12 +294,7 @@ mod tests {
 
     #[test]
     fn one_who_jumps_about_all_the_time_gets_no_more_than_one_who_plays() {
-        let pace = Pace {
-            first: 3.0,
-            factor: 2.0,
-            ahead: 20.0,
-            then: 1.0,
-        };
+        let pace = Pace::booked(&Eager::default());
         let mut pacer = Pacer::new(pace, at(0.0));
         let (mut now, mut sent) = (0.0, 0.0);
         while now < 600.0 {

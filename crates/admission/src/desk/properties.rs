@@ -123,6 +123,7 @@ impl Model {
             },
             is_remote: false,
             goes_on: false,
+            eager: None,
         }
     }
 

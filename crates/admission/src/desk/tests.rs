@@ -61,6 +61,7 @@ impl Server {
             carriage: Carriage::UdpV4,
             is_remote: false,
             goes_on: false,
+            eager: None,
         };
         let needs = self.curves.needs(&wants, Some(1), range);
         (wants, needs)

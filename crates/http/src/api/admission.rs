@@ -153,12 +153,16 @@ fn newcomer(
         duration: Duration::from_nanos(show.package.duration().max(0) as u64),
         user_agent: None,
         query: None,
-        wants: gate.demand(&show.film).map(|demand| Wants {
-            demand,
-            tracks: Vec::new(),
-            carriage,
-            is_remote: show.film.identity.is_remote(),
-            goes_on: goes_on && matches!(protocol, Protocol::Hls | Protocol::Dash),
+        wants: gate.demand(&show.film).map(|demand| {
+            let wants = Wants {
+                demand,
+                tracks: Vec::new(),
+                carriage,
+                is_remote: show.film.identity.is_remote(),
+                goes_on: goes_on && matches!(protocol, Protocol::Hls | Protocol::Dash),
+                eager: None,
+            };
+            gate.slowly_if_narrow(wants, peer.ip())
         }),
     };
     let judged = gate.what_if(&viewer, 0);
