@@ -1,7 +1,7 @@
 //! The papers' experiments and the comparisons with peers, behind `reelway bench`; nowhere else.
 //!
 //! What lives here: one module an experiment, the shape of its [`Report`], and the pages that come of it
-//! (`publish.rs`, `summary.rs`). A benchmark is no test: it is run by people, and continuous integration never fails
+//! (`publish.rs`, `summary.rs`; texts with places for what was measured: `template.rs`). A benchmark is no test: it is run by people, and continuous integration never fails
 //! on a clock.
 #![forbid(unsafe_code)]
 
@@ -30,6 +30,7 @@ mod start;
 mod stats;
 mod streams;
 pub mod summary;
+mod template;
 mod views;
 mod vtime;
 mod yardstick;

@@ -1,10 +1,11 @@
 //! The page of the experiment and its charts: every number on it is what the run measured.
 
-use std::fmt::Write;
-
 use super::ext3ns::{Hits, READERS, THRESHOLDS};
 use super::tried::{Line, SIZES, Tried};
 use crate::chart::{Axis, Bar, Mark, Series, bars, lines};
+use crate::template::{Template, row, rows};
+
+const PAGE: Template<2> = Template::new(include_str!("page.md"), ["tables", "hits"]);
 
 /// Lines for the terminal.
 pub fn summary(tried: &[Tried]) -> Vec<String> {
@@ -22,31 +23,33 @@ pub fn summary(tried: &[Tried]) -> Vec<String> {
     out
 }
 
-fn table(out: &mut String, tried: &Tried) {
-    let _ = writeln!(out, "\n## {}: {}\n", tried.name, tried.about);
+fn table(tried: &Tried) -> String {
     let sizes = SIZES.map(|size| format!("{size}%"));
-    let _ = writeln!(
-        out,
-        "| misses × Belady | {} | ns a request |",
-        sizes.join(" | ")
+    let mut out = format!(
+        "\n## {}: {}\n\n| misses × Belady | {} | ns a request |\n|---|{}---:|\n",
+        tried.name,
+        tried.about,
+        sizes.join(" | "),
+        "---:|".repeat(SIZES.len())
     );
-    let _ = writeln!(out, "|---|{}---:|", "---:|".repeat(SIZES.len()));
     let mut names: Vec<&str> = tried
         .lines
         .iter()
         .map(|line| line.policy.as_str())
         .collect();
     names.truncate(tried.lines.len() / SIZES.len());
-    for name in names {
+    let of = |name: &str| {
         let ratios = SIZES.map(|size| format!("{:.4}", tried.ratio(name, size)));
         let slowest = SIZES
             .iter()
             .filter_map(|size| tried.line(name, *size))
             .map(|line| line.ns_a_request)
             .fold(0.0, f64::max);
-        let _ = writeln!(out, "| {name} | {} | {slowest:.0} |", ratios.join(" | "));
-    }
-    let _ = writeln!(out, "\n![{}](cache/{}.svg)", tried.about, tried.name);
+        let first = std::iter::once(name.to_owned());
+        row(first.chain(ratios).chain([format!("{slowest:.0}")]))
+    };
+    out += &rows(names.into_iter().map(of));
+    out + &format!("\n\n![{}](cache/{}.svg)", tried.about, tried.name)
 }
 
 fn hits(paper: &[Hits], policy: &str, readers: u64, phase: &str) -> f64 {
@@ -59,32 +62,15 @@ fn hits(paper: &[Hits], policy: &str, readers: u64, phase: &str) -> f64 {
 
 /// The page.
 pub fn page(tried: &[Tried], paper: &[Hits]) -> String {
-    let mut out = String::from(
-        "Misses of a simulated cache of 1 to 25% of the catalogue over 24 hours, after 24 hours that are\n\
-         learned from. `told` is Timetable with each film's true arrival rate. `bound` is what no policy can do better\n\
-         that does not see who will come (docs/design/cache.md): where it is above a goal, the goal cannot be reached.\n\
-         ns a request is for the whole simulation.\n",
-    );
-    tried.iter().for_each(|tried| table(&mut out, tried));
-    out.push_str(
-        "\n## The EXT3NS paper's comparison\n\nIts cache of 512 blocks, its pattern (readers of one file of 1 GB in \
-         1 MB records), hits in percent, on simulated\ntime. The paper measured ONS over LFU in throughput: read \
-         +1.5 MB/s on average, re-read +600 KB/s.\n\n| phase, readers | FIFO | LRU | LFU | ONS (threshold 5) |\n|---|---:|---:|---:|---:|\n",
-    );
-    for phase in ["read", "reread", "random"] {
-        for readers in READERS {
-            let row = ["fifo", "lru", "lfu", "ons"]
+    let of_paper = ["read", "reread", "random"]
+        .into_iter()
+        .flat_map(|phase| READERS.map(|readers| (phase, readers)))
+        .map(|(phase, readers)| {
+            let hits = ["fifo", "lru", "lfu", "ons"]
                 .map(|policy| format!("{:.2}", hits(paper, policy, readers, phase)));
-            let _ = writeln!(out, "| {phase}, {readers} | {} |", row.join(" | "));
-        }
-    }
-    out.push_str(
-        "\nIts Fig. 8 again: hits of the random read by threshold, where the hits must reach it and where they must\n\
-         exceed it (the paper: best 5, 6, 7 at 20 threads, 1 and 5 at 30, flat at 10). The file is twice the cache, so that of\n\
-         reads at random any policy finds half: differences between thresholds are chance.\n\n\
-         ![hit ratio by threshold](cache/thresholds.svg)\n",
-    );
-    out
+            row(std::iter::once(format!("{phase}, {readers}")).chain(hits))
+        });
+    PAGE.fill([rows(tried.iter().map(table)), rows(of_paper)])
 }
 
 /// The charts by the names of their files.
@@ -140,4 +126,10 @@ pub fn charts(tried: &[Tried], paper: &[Hits]) -> Vec<(String, String)> {
     let title = "ONS by threshold, 512 blocks, 1024 blocks read";
     out.push(("thresholds.svg".into(), lines(title, &x, &y, &series)));
     out
+}
+
+#[cfg(test)]
+#[test]
+fn the_page_has_its_slots() {
+    assert_eq!(PAGE.faults(), [""; 0]);
 }

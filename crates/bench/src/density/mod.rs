@@ -7,7 +7,7 @@
 //! | `viewers.rs` | the viewers' process |
 //! | `trial.rs`, `search.rs` | one trial; the largest number that is kept up with |
 //! | `args.rs`, `measured.rs` | what is asked for; what was measured of a server |
-//! | `page.rs` | the page and its chart |
+//! | `page/` | the page and its chart; its texts |
 
 mod args;
 mod films;

@@ -17,7 +17,7 @@
 //! | `sweep.rs` | the file from end to end beside fio and the page cache |
 //! | `file.rs` | the file |
 //! | `results.rs` | what is asked for, the names of what is compared, everything measured |
-//! | `page.rs` | tables and charts |
+//! | `page.rs`, `page.md` | tables and charts; the text |
 //! | `thresholds.rs` | tables and charts of the threshold of ONS |
 //! | `paper.rs` | what the paper measured |
 

@@ -1,12 +1,35 @@
 //! The page of the experiment and its charts: every number of ours on it is what the run measured.
 
-use std::fmt::Write;
-
 use super::file::DEPTH;
 use super::results::{ALL_AT, OURS, Results, block_ways, find, ons, ways};
 use super::threads::{Files, Pattern, Run};
 use super::{paper, sweep, thresholds};
 use crate::chart::{Axis, Bar, Mark, Series, bars, lines, most};
+use crate::template::{Template, row, rows};
+
+const PAGE: Template<18> = Template::new(
+    include_str!("page.md"),
+    [
+        "look",
+        "megabytes",
+        "disk",
+        "millis",
+        "depth",
+        "fio",
+        "sweep",
+        "cached-rate",
+        "cached-cpu",
+        "table-1",
+        "means",
+        "by-threads",
+        "throughput",
+        "hits",
+        "all-at",
+        "cache",
+        "by-block",
+        "policies",
+    ],
+);
 
 /// Lines for the terminal.
 pub fn summary(results: &Results) -> Vec<String> {
@@ -68,84 +91,50 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 
 /// What stands below the figures.
 pub fn page(results: &Results) -> String {
-    let args = &results.args;
-    let mut out = format!(
-        "{}The file has {} MB on {}. Threads go through a part each once; over \
-         one file they read for {} ms. Pools and threads' memory were in use before. MB/s of the store are what the threads got: a record that several want at once is read once.\n\n",
-        if args.quick {
-            "**A quick look, not figures.**\n\n"
-        } else {
-            ""
-        },
-        args.megabytes,
-        results.disk,
-        args.millis,
-    );
-    sweep_table(results, &mut out);
-    out += "\n## Against the paper\n\n";
-    table_1(results, &mut out);
-    averages(results, &mut out);
-    for (pattern, chart) in [
-        (Pattern::Read, "read.svg"),
-        (Pattern::ReRead, "re-read.svg"),
-        (Pattern::Random, "random.svg"),
-    ] {
-        let _ = write!(
-            out,
-            "\n## {}: MB/s (CPU s a GB; hits)\n\n![{} by number of threads](ext3ns/{chart})\n",
-            pattern.name(),
-            pattern.name()
-        );
-        for files in Files::ALL {
-            by_threads(results, pattern, files, &mut out);
-        }
-    }
-    thresholds::tables(results, &mut out);
-    by_block(results, &mut out);
-    let _ = write!(
-        out,
-        "\n## Every policy, {ALL_AT} threads with a part each: MB/s (CPU s a GB; hits)\n\n| policy | read | re-read | random |\n|---|---:|---:|---:|\n"
-    );
-    for runs in results.all.chunks(Pattern::ALL.len()) {
-        let Some(first) = runs.first() else { continue };
-        let cells: Vec<String> = runs.iter().map(cell).collect();
-        let _ = writeln!(out, "| {} | {} |", first.way, cells.join(" | "));
-    }
-    out
+    let (args, sweep) = (&results.args, &results.sweep);
+    let look = match args.quick {
+        true => "**A quick look, not figures.**\n\n",
+        false => "",
+    };
+    let policies = results.all.chunks(Pattern::ALL.len()).filter_map(|runs| {
+        let first = runs.first()?.way.to_string();
+        Some(row(std::iter::once(first).chain(runs.iter().map(cell))))
+    });
+    PAGE.fill([
+        look.to_owned(),
+        args.megabytes.to_string(),
+        results.disk.to_string(),
+        args.millis.to_string(),
+        DEPTH.to_string(),
+        sweep.fio_version.to_string(),
+        rows(sweep.rows.iter().map(of_block)),
+        format!("{:.0}", sweep::median(&sweep.buffered, |pass| pass.mb_s)),
+        format!(
+            "{:.4}",
+            sweep::median(&sweep.buffered, |pass| pass.cpu_s_gb)
+        ),
+        table_1(results),
+        means(results),
+        by_threads(results),
+        thresholds::throughput(results),
+        thresholds::hits_by_threads(results),
+        ALL_AT.to_string(),
+        paper::BLOCKS.to_string(),
+        by_block(results),
+        rows(policies),
+    ])
 }
 
-fn sweep_table(results: &Results, out: &mut String) {
-    let sweep = &results.sweep;
-    let _ = write!(
-        out,
-        "## From end to end, {DEPTH} reads under way\n\n![MB/s by block size](ext3ns/blocks.svg)\n\n\
-         | block | the store, MB/s | {}, MB/s | fio with registered large pages, MB/s | CPU s a GB: the store | fio | fio, registered |\n|---|---:|---:|---:|---:|---:|---:|\n",
-        sweep.fio_version
-    );
-    for row in &sweep.rows {
-        let _ = writeln!(
-            out,
-            "| {} KiB | {:.0} | {:.0} | {:.0} | {:.4} | {:.4} | {:.4} |",
-            row.kib,
-            sweep::median(&row.ours, |pass| pass.mb_s),
-            sweep::median(&row.fio, |pass| pass.mb_s),
-            sweep::median(&row.fio_fixed, |pass| pass.mb_s),
-            sweep::median(&row.ours, |pass| pass.cpu_s_gb),
-            sweep::median(&row.fio, |pass| pass.cpu_s_gb),
-            sweep::median(&row.fio_fixed, |pass| pass.cpu_s_gb)
-        );
-    }
-    let _ = writeln!(
-        out,
-        "| page cache, records of 1 MB | {:.0} | | | {:.4} | | |",
-        sweep::median(&sweep.buffered, |pass| pass.mb_s),
-        sweep::median(&sweep.buffered, |pass| pass.cpu_s_gb)
-    );
+/// A block's size from end to end.
+fn of_block(of: &sweep::Row) -> String {
+    let all = [&of.ours, &of.fio, &of.fio_fixed];
+    let rates = all.map(|passes| format!("{:.0}", sweep::median(passes, |pass| pass.mb_s)));
+    let costs = all.map(|passes| format!("{:.4}", sweep::median(passes, |pass| pass.cpu_s_gb)));
+    let size = format!("{} KiB", of.kib);
+    row(std::iter::once(size).chain(rates).chain(costs))
 }
 
-fn table_1(results: &Results, out: &mut String) {
-    *out += "Re-read with the cache (LFU) over none, MB/s (the paper's Table 1):\n\n\
-        | threads | the paper | here, one file | here, a part each |\n|---:|---:|---:|---:|\n";
+fn table_1(results: &Results) -> String {
     let here = |files, threads| {
         gain(
             &results.runs,
@@ -157,104 +146,81 @@ fn table_1(results: &Results, out: &mut String) {
         )
         .map_or(String::new(), |gain| format!("{gain:+.0}"))
     };
-    for (threads, paper) in paper::RE_READ {
-        if results.args.threads.contains(&threads) {
-            let _ = writeln!(
-                out,
-                "| {threads} | +{paper} | {} | {} |",
-                here(Files::One, threads),
-                here(Files::Each, threads)
-            );
-        }
-    }
+    let all = paper::RE_READ.iter();
+    let tried = all.filter(|(threads, _)| results.args.threads.contains(threads));
+    rows(tried.map(|(threads, paper)| {
+        row([
+            threads.to_string(),
+            format!("+{paper}"),
+            here(Files::One, *threads),
+            here(Files::Each, *threads),
+        ])
+    }))
 }
 
 /// What the paper says in means.
-fn averages(results: &Results, out: &mut String) {
+fn means(results: &Results) -> String {
     let (runs, threads) = (&results.runs, &results.args.threads);
     let ons = ons();
     let over = |way: &str, over: &str, files, pattern| {
         let gains = threads
             .iter()
             .filter_map(|threads| gain(runs, way, over, files, pattern, *threads));
-        mean(gains)
+        format!("{:+.0}", mean(gains))
     };
     let percent = |way: &str, over: &str, files, pattern, of: fn(&Run) -> f64| {
         let shares = threads.iter().filter_map(|threads| {
             let run = |way| find(runs, way, files, pattern, *threads).map(of);
             Some((run(way)? / run(over)? - 1.0) * 100.0)
         });
-        mean(shares)
+        format!("{:+.0}%", mean(shares))
     };
     let rate: fn(&Run) -> f64 = |run| run.mb_s;
     let cost: fn(&Run) -> f64 = |run| run.cpu_s_gb;
-    *out += "\nMeans over the numbers of threads:\n\n| | the paper | here, one file | here, a part each |\n|---|---:|---:|---:|\n";
-    let mut row = |what: &str, paper: String, here: &dyn Fn(Files) -> String| {
-        let _ = writeln!(
-            out,
-            "| {what} | {paper} | {} | {} |",
-            here(Files::One),
-            here(Files::Each)
-        );
+    let of = |what: &str, paper: String, here: &dyn Fn(Files) -> String| {
+        row([what.to_owned(), paper, here(Files::One), here(Files::Each)])
     };
-    row(
-        "re-read, LFU over none, MB/s",
-        format!("+{}", paper::RE_READ_MEAN),
-        &|files| format!("{:+.0}", over("lfu", "none", files, Pattern::ReRead)),
-    );
     let (low, high, middle) = paper::RANDOM;
-    row(
-        "random, LFU over none, MB/s",
-        format!("{middle:+} ({low:+} to {high:+})"),
-        &|files| format!("{:+.0}", over("lfu", "none", files, Pattern::Random)),
-    );
-    row(
-        "read, ONS over LFU, MB/s",
-        format!("+{}", paper::ONS.0),
-        &|files| format!("{:+.0}", over(&ons, "lfu", files, Pattern::Read)),
-    );
-    row(
-        "re-read, ONS over LFU, MB/s",
-        format!("+{}", paper::ONS.1),
-        &|files| format!("{:+.0}", over(&ons, "lfu", files, Pattern::ReRead)),
-    );
-    row(
-        "random, ONS over none",
-        format!("+{}%", paper::ONS_RANDOM.0),
-        &|files| {
-            format!(
-                "{:+.0}%",
-                percent(&ons, "none", files, Pattern::Random, rate)
-            )
-        },
-    );
-    row(
-        "the same, CPU (here a GB)",
-        format!("+{}%", paper::ONS_RANDOM.1),
-        &|files| {
-            format!(
-                "{:+.0}%",
-                percent(&ons, "none", files, Pattern::Random, cost)
-            )
-        },
-    );
-    row(
-        "read, page cache over none",
-        format!("about {:.0}%", (paper::PAGE_CACHE - 1.0) * 100.0),
-        &|files| {
-            format!(
-                "{:+.0}%",
-                percent("page cache", "none", files, Pattern::Read, rate)
-            )
-        },
-    );
-    row("the same, CPU (here a GB)", "more".to_owned(), &|files| {
-        format!(
-            "{:+.0}%",
+    rows([
+        of(
+            "re-read, LFU over none, MB/s",
+            format!("+{}", paper::RE_READ_MEAN),
+            &|files| over("lfu", "none", files, Pattern::ReRead),
+        ),
+        of(
+            "random, LFU over none, MB/s",
+            format!("{middle:+} ({low:+} to {high:+})"),
+            &|files| over("lfu", "none", files, Pattern::Random),
+        ),
+        of(
+            "read, ONS over LFU, MB/s",
+            format!("+{}", paper::ONS.0),
+            &|files| over(&ons, "lfu", files, Pattern::Read),
+        ),
+        of(
+            "re-read, ONS over LFU, MB/s",
+            format!("+{}", paper::ONS.1),
+            &|files| over(&ons, "lfu", files, Pattern::ReRead),
+        ),
+        of(
+            "random, ONS over none",
+            format!("+{}%", paper::ONS_RANDOM.0),
+            &|files| percent(&ons, "none", files, Pattern::Random, rate),
+        ),
+        of(
+            "the same, CPU (here a GB)",
+            format!("+{}%", paper::ONS_RANDOM.1),
+            &|files| percent(&ons, "none", files, Pattern::Random, cost),
+        ),
+        of(
+            "read, page cache over none",
+            format!("about {:.0}%", (paper::PAGE_CACHE - 1.0) * 100.0),
+            &|files| percent("page cache", "none", files, Pattern::Read, rate),
+        ),
+        of("the same, CPU (here a GB)", "more".to_owned(), &|files| {
             percent("page cache", "none", files, Pattern::Read, cost)
-        )
-    });
-    let _ = writeln!(out, "\n![CPU of random reads](ext3ns/cpu.svg)");
+        }),
+    ])
 }
 
 fn cell(run: &Run) -> String {
@@ -267,47 +233,68 @@ fn cell(run: &Run) -> String {
     )
 }
 
-fn by_threads(results: &Results, pattern: Pattern, files: Files, out: &mut String) {
+/// A table with columns for what was tried.
+fn table(
+    name: &str,
+    columns: impl Iterator<Item = String>,
+    lines: impl IntoIterator<Item = String>,
+) -> String {
+    let columns: Vec<String> = columns.collect();
+    let rule = "---:|".repeat(columns.len());
+    let head = row(std::iter::once(name.to_owned()).chain(columns));
+    format!("\n{head}\n|---|{rule}\n{}", rows(lines))
+}
+
+/// Each pattern by the number of threads.
+fn by_threads(results: &Results) -> String {
     let threads = &results.args.threads;
-    let _ = write!(out, "\n| {} |", files.name());
-    for threads in threads {
-        let _ = write!(out, " {threads} threads |");
-    }
-    let _ = writeln!(out, "\n|---|{}", "---:|".repeat(threads.len()));
-    for way in ways() {
-        let cells: Vec<String> = threads
+    let of_way = |way, files, pattern| {
+        let runs = threads
             .iter()
-            .filter_map(|threads| find(&results.runs, way, files, pattern, *threads))
-            .map(cell)
-            .collect();
-        let _ = writeln!(out, "| {} | {} |", named(way, results), cells.join(" | "));
-    }
+            .filter_map(move |threads| find(&results.runs, way, files, pattern, *threads));
+        row(std::iter::once(named(way, results)).chain(runs.map(cell)))
+    };
+    let of_pattern = |(pattern, chart): (Pattern, &str)| {
+        let tables = Files::ALL.map(|files| {
+            let columns = threads.iter().map(|threads| format!("{threads} threads"));
+            let lines = ways().map(|way| of_way(way, files, pattern));
+            table(files.name(), columns, lines)
+        });
+        let name = pattern.name();
+        format!(
+            "\n## {name}: MB/s (CPU s a GB; hits)\n\n![{name} by number of threads](ext3ns/{chart})\n{}",
+            rows(tables)
+        )
+    };
+    rows(
+        [
+            (Pattern::Read, "read.svg"),
+            (Pattern::ReRead, "re-read.svg"),
+            (Pattern::Random, "random.svg"),
+        ]
+        .map(of_pattern),
+    )
 }
 
 /// Threads by the size of a block.
-fn by_block(results: &Results, out: &mut String) {
-    let _ = write!(
-        out,
-        "\n## By the size of a block, {ALL_AT} threads: MB/s (CPU s a GB; hits)\n\n\
-         Records are as large as blocks, and the cache has {} MiB whatever they are.\n",
-        paper::BLOCKS
-    );
-    for files in Files::ALL {
-        for pattern in Pattern::ALL {
-            let _ = write!(out, "\n| {}, {} |", pattern.name(), files.name());
-            for kib in &results.args.block {
-                let _ = write!(out, " {kib} KiB |");
-            }
-            let _ = writeln!(out, "\n|---|{}", "---:|".repeat(results.args.block.len()));
-            for way in block_ways() {
-                let is_it =
-                    |run: &Run| (run.way == way) && (run.files, run.pattern) == (files, pattern);
-                let runs = results.blocks.iter().filter(|one| is_it(&one.run));
-                let cells: Vec<String> = runs.map(|one| cell(&one.run)).collect();
-                let _ = writeln!(out, "| {way} | {} |", cells.join(" | "));
-            }
-        }
-    }
+fn by_block(results: &Results) -> String {
+    let of = |files: Files, pattern: Pattern| {
+        let sizes = results.args.block.iter();
+        let columns = sizes.map(|kib| format!("{kib} KiB"));
+        let lines = block_ways().map(|way| {
+            let is_it =
+                |run: &Run| (run.way == way) && (run.files, run.pattern) == (files, pattern);
+            let runs = results.blocks.iter().filter(|one| is_it(&one.run));
+            let cells = runs.map(|one| cell(&one.run));
+            row(std::iter::once(way.to_string()).chain(cells))
+        });
+        let name = format!("{}, {}", pattern.name(), files.name());
+        table(&name, columns, lines)
+    };
+    let tables = Files::ALL
+        .into_iter()
+        .flat_map(|files| Pattern::ALL.map(|pattern| of(files, pattern)));
+    rows(tables)
 }
 
 /// File names and drawings.
@@ -419,4 +406,10 @@ fn costs(results: &Results) -> String {
         "ms of CPU a GB",
         &all,
     )
+}
+
+#[cfg(test)]
+#[test]
+fn the_page_has_its_slots() {
+    assert_eq!(PAGE.faults(), [""; 0]);
 }

@@ -1,10 +1,9 @@
 //! Thresholds of ONS: Figs 6 (throughput) and 8 (hits) of the paper.
 
-use std::fmt::Write;
-
 use super::results::{Results, THRESHOLDS_AT};
 use super::threads::{Files, Pattern, Run};
 use crate::chart::{Axis, Mark, Series, lines, most};
+use crate::template::{row, rows};
 
 /// Thresholds whose throughput the paper tells.
 const OF_THROUGHPUT: std::ops::RangeInclusive<u32> = 4..=13;
@@ -31,50 +30,55 @@ fn measured(results: &Results) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Both tables.
-pub fn tables(results: &Results, out: &mut String) {
-    let columns = |of: &dyn Fn(usize) -> String| -> String {
-        THRESHOLDS_AT.iter().map(|threads| of(*threads)).collect()
-    };
-    *out += "\n## Throughput by the threshold of ONS (Fig. 6)\n\n\
-        MB/s of reading, re-reading and random reads, over one file and in a part each. The paper tried 4 to 13, \
-        took 5, and gives its figures as a drawing only.\n\n\
-        ![Random reads by threshold](ext3ns/threshold-rate.svg)\n";
-    for files in Files::ALL {
-        let heads = columns(&|threads| format!(" {threads} threads |"));
-        let _ = write!(out, "\n| {} |{heads}\n|---:|", files.name());
-        *out += &columns(&|_| "---:|".to_owned());
-        out.push('\n');
-        for threshold in measured(results).filter(|threshold| OF_THROUGHPUT.contains(threshold)) {
-            let cells = columns(&|threads| {
-                let rate = |pattern| {
-                    find(results, threshold, files, pattern, threads)
-                        .map_or(String::new(), |run| format!("{:.0}", run.mb_s))
-                };
-                format!(" {} |", Pattern::ALL.map(rate).join(" / "))
-            });
-            let _ = writeln!(out, "| {threshold} |{cells}");
-        }
-    }
-    let heads = columns(&|threads| format!(" {threads} threads |"));
-    let _ = write!(
-        out,
-        "\n## Hits by the threshold of ONS (Fig. 8)\n\n\
-         Of random reads, in percent; over one file, and in a part each. The paper has the most hits at 5, 6 and 7 with 20 \
-         threads, at 1 and 5 with 30, and no difference with 10.\n\n\
-         ![Hits by threshold](ext3ns/threshold.svg)\n\n| threshold |{heads}\n|---:|---:|---:|---:|\n"
-    );
-    for threshold in measured(results) {
-        let cells = columns(&|threads| {
-            let hits = |files| {
-                find(results, threshold, files, Pattern::Random, threads)
-                    .and_then(|run| run.hits)
-                    .map_or(String::new(), |hits| format!("{:.1}", hits * 100.0))
+/// The head of a table with a column for each number of threads.
+fn head(first: &str) -> String {
+    let threads = THRESHOLDS_AT.iter();
+    let columns: String = threads
+        .map(|threads| format!(" {threads} threads |"))
+        .collect();
+    let rule = "---:|".repeat(THRESHOLDS_AT.len());
+    format!("| {first} |{columns}\n|---:|{rule}\n")
+}
+
+/// The tables of throughput, each with an empty line before it.
+pub fn throughput(results: &Results) -> String {
+    let table = |files: Files| {
+        let of_threads = |threshold, threads| {
+            let rate = |pattern| {
+                find(results, threshold, files, pattern, threads)
+                    .map_or(String::new(), |run| format!("{:.0}", run.mb_s))
             };
-            format!(" {} |", Files::ALL.map(hits).join(", "))
+            Pattern::ALL.map(rate).join(" / ")
+        };
+        let shown = measured(results).filter(|threshold| OF_THROUGHPUT.contains(threshold));
+        let lines = shown.map(|threshold| {
+            let cells = THRESHOLDS_AT
+                .iter()
+                .map(|threads| of_threads(threshold, *threads));
+            row(std::iter::once(threshold.to_string()).chain(cells))
         });
-        let _ = writeln!(out, "| {threshold} |{cells}");
-    }
+        format!("\n{}{}", head(files.name()), rows(lines))
+    };
+    rows(Files::ALL.map(table))
+}
+
+/// The table of hits.
+pub fn hits_by_threads(results: &Results) -> String {
+    let of_threads = |threshold, threads| {
+        let hits = |files| {
+            find(results, threshold, files, Pattern::Random, threads)
+                .and_then(|run| run.hits)
+                .map_or(String::new(), |hits| format!("{:.1}", hits * 100.0))
+        };
+        Files::ALL.map(hits).join(", ")
+    };
+    let lines = measured(results).map(|threshold| {
+        let cells = THRESHOLDS_AT
+            .iter()
+            .map(|threads| of_threads(threshold, *threads));
+        row(std::iter::once(threshold.to_string()).chain(cells))
+    });
+    format!("{}{}", head("threshold"), rows(lines))
 }
 
 fn series(results: &Results, value: impl Fn(&Run) -> f64) -> Vec<Series> {

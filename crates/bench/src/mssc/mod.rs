@@ -11,7 +11,7 @@
 //! | `receive.rs`, `load.rs` | when the kernel got each packet; the overloaded machine |
 //! | `goals.rs` | figures held against their goals |
 //! | `args.rs`, `results.rs` | what is asked for; everything measured |
-//! | `page.rs`, `draw.rs` | the page, and its charts |
+//! | `page/`, `draw.rs` | the page, its texts and its charts |
 
 mod args;
 mod count;

@@ -10,7 +10,7 @@
 //! | `programs.rs` | PostgreSQL and Redis with and without |
 //! | `lab.rs` | where the kernel's clock has no vDSO, and while it is slewed: in the lab |
 //! | `args.rs`, `results.rs` | what is asked for; everything measured |
-//! | `page.rs` | the page and its charts |
+//! | `page/` | the page and its charts; its texts |
 
 mod args;
 mod cost;

@@ -1,12 +1,31 @@
-//! The page of the experiment and its charts: every number on it is what the run measured.
-
-use std::fmt::Write;
+//! The page of the experiment and its charts: every number on it is what the run measured. Its texts are the files beside this one.
 
 use super::error::Percentiles;
 use super::programs::Program;
 use super::results::Results;
 use crate::chart::{Axis, Bar, Mark, Series, bars, lines};
 use crate::stats::Spread;
+use crate::template::{Template, row, rows};
+
+const CLOCK: Template<12> = Template::new(
+    include_str!("clock.md"),
+    [
+        "costs",
+        "ordered",
+        "threads",
+        "ordered-back",
+        "ordered-deepest",
+        "unordered",
+        "unordered-back",
+        "unordered-deepest",
+        "errors",
+        "slewed",
+        "drift",
+        "fallen-back",
+    ],
+);
+const PROGRAMS: Template<1> = Template::new(include_str!("programs.md"), ["programs"]);
+const LAB: Template<1> = Template::new(include_str!("lab.md"), ["sources"]);
 
 /// What the paper measured, µs a call of `gettimeofday` (Pentium 4, 1.3 GHz, Linux 2.4.18): the
 /// system call and the virtual one, the means of four runs of a million calls.
@@ -80,75 +99,75 @@ struct Row {
 
 fn table(results: &Results) -> Vec<Row> {
     let (ordered, unordered, library) = (&results.ordered, &results.unordered, &results.library);
-    let row = |name, cost, ratio| Row { name, cost, ratio };
+    let of = |name, cost, ratio| Row { name, cost, ratio };
     vec![
-        row(
+        of(
             "system call gettimeofday",
             ordered.mean("syscall-gettimeofday"),
             None,
         ),
-        row(
+        of(
             "system call clock_gettime",
             ordered.mean("syscall-clock_gettime"),
             None,
         ),
-        row("vDSO gettimeofday", ordered.mean("vdso-gettimeofday"), None),
-        row(
+        of("vDSO gettimeofday", ordered.mean("vdso-gettimeofday"), None),
+        of(
             "vDSO clock_gettime",
             ordered.mean("vdso-clock_gettime"),
             None,
         ),
-        row(
+        of(
             "preload gettimeofday, ordered",
             ordered.mean("ours-gettimeofday"),
             Some(ordered.ratio("gettimeofday/vdso")),
         ),
-        row(
+        of(
             "preload clock_gettime, ordered",
             ordered.mean("ours-clock_gettime"),
             Some(ordered.ratio("clock_gettime/vdso")),
         ),
-        row(
+        of(
             "preload gettimeofday, unordered",
             unordered.mean("ours-gettimeofday"),
             Some(unordered.ratio("gettimeofday/vdso")),
         ),
-        row(
+        of(
             "preload clock_gettime, unordered",
             unordered.mean("ours-clock_gettime"),
             Some(unordered.ratio("clock_gettime/vdso")),
         ),
-        row(
+        of(
             "library now()",
             library.mean("now"),
             Some(library.ratio("now")),
         ),
-        row(
+        of(
             "library now_unordered()",
             library.mean("now_unordered"),
             Some(library.ratio("now_unordered")),
         ),
-        row(
+        of(
             "library coarse()",
             library.mean("coarse"),
             Some(library.ratio("coarse")),
         ),
-        row(
+        of(
             "quanta",
             library.mean("quanta"),
             Some(library.ratio("quanta")),
         ),
-        row(
+        of(
             "minstant",
             library.mean("minstant"),
             Some(library.ratio("minstant")),
         ),
-        row(
+        of(
             "fastant",
             library.mean("fastant"),
             Some(library.ratio("fastant")),
         ),
-        row(
+        of(
             "the bare counter",
             library.mean("counter"),
             Some(library.ratio("counter")),
@@ -156,122 +175,98 @@ fn table(results: &Results) -> Vec<Row> {
     ]
 }
 
-/// Tables for the page of results.
+/// What the page shows below its figures.
 pub fn page(results: &Results) -> String {
-    let mut out = String::from(
-        "## What a reading costs\n\n\
-         The paper's table again. In the paper (Pentium 4, Linux 2.4.18): system call 1.626–1.629 µs, virtual \
-         system call 0.328–0.329 µs, five times less. Here: means of a million calls, four runs (median, and \
-         smallest to largest); ratios are medians over turns of 2,500 calls that alternate.\n\n\
-         | | ns a call | | / vDSO |\n|---|---|---|---|\n",
-    );
-    for Row { name, cost, ratio } in table(results) {
-        let ratio = ratio.map_or(String::new(), |ratio| format!("{:.3}", ratio.median));
-        let _ = writeln!(
-            out,
-            "| {name} | {:.2} | {:.2} – {:.2} | {ratio} |",
-            cost.median, cost.low, cost.high
-        );
-    }
-    out.push_str(
-        "\n![A reading as a share of the system call, in the paper and here](vtime/cost.svg)\n\n\
-         ## How right it is\n\n",
-    );
-    let steps = &results.steps;
-    let _ = writeln!(
-        out,
-        "{} ordered readings by {} threads on all processors against the latest that any of them had seen: {} \
-         stepped back, by {} ns at worst. {} unordered readings against the thread's own last: {} stepped \
-         back, by {} ns at worst.\n",
-        steps.ordered.readings,
-        steps.threads,
-        steps.ordered.back,
-        steps.ordered.deepest,
-        steps.unordered.readings,
-        steps.unordered.back,
-        steps.unordered.deepest
-    );
-    out.push_str(
-        "Distance from the kernel's clock, read before and after; samples whose two readings lie more than 2 µs \
-         apart were interrupted and are discarded.\n\n\
-         | | p50 | p99 | p99.9 | maximum | samples | discarded |\n|---|---|---|---|---|---|---|\n",
-    );
-    for (name, error) in [
+    let costs = table(results).into_iter().map(|of| {
+        let ratio = of.ratio.map(|ratio| format!("{:.3}", ratio.median));
+        row([
+            of.name.to_owned(),
+            format!("{:.2}", of.cost.median),
+            format!("{:.2} – {:.2}", of.cost.low, of.cost.high),
+            ratio.unwrap_or_default(),
+        ])
+    });
+    let errors = [
         ("`now()`, every processor busy", &results.error.monotonic),
         ("`real()`, every processor busy", &results.error.real),
-    ] {
-        let _ = writeln!(
-            out,
-            "| {name} | {} ns | {} ns | {} ns | {} ns | {} | {:.3}% |",
-            error.p50,
-            error.p99,
-            error.p999,
-            error.max,
-            error.samples,
-            error.discarded * 100.0
-        );
-    }
-    for slewed in &results.slewed {
-        let _ = writeln!(
-            out,
-            "\nIn the lab, slewed by ±500 ppm ten times a second: {}",
+    ];
+    let slewed = results.slewed.iter().map(|slewed| {
+        format!(
+            "\nIn the lab, slewed by ±500 ppm ten times a second: {}\n",
             slewed.line
-        );
-    }
-    out.push_str("\n## Drift\n\n| clock | off at most | at the end |\n|---|---|---|\n");
-    for clock in results.drift.clocks.keys() {
+        )
+    });
+    let drift = results.drift.clocks.keys().map(|clock| {
         let (most, ppm) = results.drift.of(clock);
-        let _ = writeln!(out, "| {clock} | {most:.0} ns | {ppm:+.3} ppm |");
-    }
-    for library in &results.drift.fallen_back {
-        let _ = writeln!(
-            out,
-            "\n{library} has fallen back to a coarse clock without saying so."
-        );
-    }
-    out.push_str("\n![How far clocks drift from the kernel's](vtime/drift.svg)\n");
+        row([
+            clock.to_string(),
+            format!("{most:.0} ns"),
+            format!("{ppm:+.3} ppm"),
+        ])
+    });
+    let fallen_back = results.drift.fallen_back.iter();
+    let fallen_back = fallen_back.map(|library| {
+        format!("\n{library} has fallen back to a coarse clock without saying so.\n")
+    });
+    let steps = &results.steps;
+    let mut out = CLOCK.fill([
+        rows(costs),
+        steps.ordered.readings.to_string(),
+        steps.threads.to_string(),
+        steps.ordered.back.to_string(),
+        steps.ordered.deepest.to_string(),
+        steps.unordered.readings.to_string(),
+        steps.unordered.back.to_string(),
+        steps.unordered.deepest.to_string(),
+        rows(errors.map(|(name, error)| of_error(name, error))),
+        slewed.collect(),
+        rows(drift),
+        fallen_back.collect(),
+    ]);
     if !results.programs.is_empty() {
-        out.push_str(
-            "\n## In real programs\n\n\
-             Rounds with and without the preload library take turns; the ratio is of pairs of a round.\n\n\
-             | | without | ordered | unordered | ordered / without | unordered / without | clock calls a second |\n\
-             |---|---|---|---|---|---|---|\n",
-        );
-    }
-    for program in &results.programs {
-        let _ = write!(out, "| {} ({}) ", program.name, program.unit);
-        for way in 0..3 {
-            let _ = write!(out, "| {:.0} ", program.figure(way).median);
-        }
-        for way in 1..3 {
-            let ratio = program.ratio(way);
-            let _ = write!(
-                out,
-                "| {:.3} ({:.3} – {:.3}) ",
-                ratio.median, ratio.low, ratio.high
-            );
-        }
-        let _ = writeln!(out, "| {:.2} million |", program.calls_a_second() / 1e6);
+        out += &PROGRAMS.fill([rows(results.programs.iter().map(of_program))]);
     }
     if !results.lab.is_empty() {
-        out.push_str(
-            "\n## Where the kernel's clock has no vDSO\n\n\
-             A Debian kernel in the lab that counts instructions, the counter trusted by hand \
-             (`REELWAY_CLOCK=force`).\n\n\
-             | clock source | function | the kernel's | ours | |\n|---|---|---|---|---|\n",
-        );
-    }
-    for source in &results.lab {
-        for (function, kernel, ours) in &source.costs {
-            let _ = writeln!(
-                out,
-                "| {} | {function} | {kernel:.0} instructions | {ours:.0} | {:.1} times fewer |",
-                source.name,
-                kernel / ours
-            );
-        }
+        let sources = results.lab.iter().flat_map(|source| {
+            source.costs.iter().map(|(function, kernel, ours)| {
+                row([
+                    source.name.to_string(),
+                    function.to_string(),
+                    format!("{kernel:.0} instructions"),
+                    format!("{ours:.0}"),
+                    format!("{:.1} times fewer", kernel / ours),
+                ])
+            })
+        });
+        out += &LAB.fill([rows(sources)]);
     }
     out
+}
+
+fn of_error(name: &str, error: &Percentiles) -> String {
+    row([
+        name.to_owned(),
+        format!("{} ns", error.p50),
+        format!("{} ns", error.p99),
+        format!("{} ns", error.p999),
+        format!("{} ns", error.max),
+        error.samples.to_string(),
+        format!("{:.3}%", error.discarded * 100.0),
+    ])
+}
+
+fn of_program(program: &Program) -> String {
+    let figures = (0..3).map(|way| format!("{:.0}", program.figure(way).median));
+    let ratios = (1..3).map(|way| {
+        let ratio = program.ratio(way);
+        format!("{:.3} ({:.3} – {:.3})", ratio.median, ratio.low, ratio.high)
+    });
+    let calls = format!("{:.2} million", program.calls_a_second() / 1e6);
+    let name = format!("{} ({})", program.name, program.unit);
+    row(std::iter::once(name)
+        .chain(figures)
+        .chain(ratios)
+        .chain([calls]))
 }
 
 /// File names and drawings.
@@ -372,4 +367,11 @@ fn drift(results: &Results) -> String {
         &Axis::linear("µs", low, high),
         &series,
     )
+}
+
+#[cfg(test)]
+#[test]
+fn the_page_has_its_slots() {
+    let faults = [CLOCK.faults(), PROGRAMS.faults(), LAB.faults()];
+    assert_eq!(faults.concat(), [""; 0]);
 }
