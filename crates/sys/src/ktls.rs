@@ -70,6 +70,20 @@ struct Gcm<const KEY: usize> {
     sequence: [u8; 8],
 }
 
+impl<const KEY: usize> Gcm<KEY> {
+    /// The fixed part of the initialization vector is the salt.
+    fn of((version, cipher): (u16, u16), key: &[u8; KEY], iv: [u8; 12], sequence: [u8; 8]) -> Self {
+        Gcm {
+            version,
+            cipher,
+            iv: std::array::from_fn(|at| iv[4 + at]),
+            key: *key,
+            salt: std::array::from_fn(|at| iv[at]),
+            sequence,
+        }
+    }
+}
+
 /// `struct tls12_crypto_info_chacha20_poly1305`.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -182,32 +196,13 @@ fn begin(
         Version::Tls13 => 0x0304,
     };
     let sequence = sequence.to_be_bytes();
-    let (fixed, rest) = iv.split_at(4);
-    let halves = (fixed.try_into().ok(), rest.try_into().ok());
-    let (Some(salt), Some(explicit)) = halves else {
-        unreachable!("twelve bytes are four and eight");
-    };
     match key {
         Key::Aes128Gcm(key) => {
-            let info = Gcm {
-                version,
-                cipher: 51,
-                iv: explicit,
-                key: *key,
-                salt,
-                sequence,
-            };
+            let info = Gcm::of((version, 51), key, iv, sequence);
             set(connection, libc::SOL_TLS, direction, info)
         }
         Key::Aes256Gcm(key) => {
-            let info = Gcm {
-                version,
-                cipher: 52,
-                iv: explicit,
-                key: *key,
-                salt,
-                sequence,
-            };
+            let info = Gcm::of((version, 52), key, iv, sequence);
             set(connection, libc::SOL_TLS, direction, info)
         }
         Key::ChaCha20Poly1305(key) => {

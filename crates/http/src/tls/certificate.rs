@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use rustls::crypto::CryptoProvider;
@@ -14,6 +14,8 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+
+use crate::blocking::blocking;
 
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_secs(10);
@@ -26,6 +28,8 @@ pub(super) struct Certificate {
     key: PathBuf,
     provider: Arc<CryptoProvider>,
     now: RwLock<Arc<CertifiedKey>>,
+    /// The files when they were read last.
+    seen: Mutex<[Option<Seen>; 2]>,
 }
 
 /// What tells one version of a file from another.
@@ -41,48 +45,56 @@ impl Certificate {
         (chain, key): (PathBuf, PathBuf),
         provider: Arc<CryptoProvider>,
     ) -> io::Result<Certificate> {
+        let seen = look(&chain, &key);
         let now = read(&chain, &key, &provider)?;
         Ok(Certificate {
             chain,
             key,
             provider,
             now: RwLock::new(Arc::new(now)),
+            seen: Mutex::new(seen),
         })
     }
 
     /// Reads them again whenever they change, for ever. What cannot be used is said, and changes nothing.
-    pub async fn keep(&self) {
-        let mut seen = self.look();
+    pub async fn keep(self: Arc<Certificate>) {
         loop {
             tokio::time::sleep(LOOK).await;
-            let now = self.look();
-            if now == seen {
-                continue;
-            }
-            seen = now;
-            match read(&self.chain, &self.key, &self.provider) {
-                Ok(read) => {
-                    *self.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(read);
-                    tracing::info!("the certificate {} was read again", self.chain.display());
-                }
-                Err(error) => {
-                    tracing::warn!("{error}; connections get the certificate of before");
-                }
-            }
+            let this = self.clone();
+            blocking(move || this.read_if_changed()).await;
         }
     }
 
-    fn look(&self) -> [Option<Seen>; 2] {
-        [&self.chain, &self.key].map(|path| {
-            let file = fs::metadata(path).ok()?;
-            Some(Seen(
-                file.ino(),
-                file.len(),
-                file.mtime(),
-                file.mtime_nsec(),
-            ))
-        })
+    fn read_if_changed(&self) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        // Looked at first: what changes while they are read is another change.
+        let look = look(&self.chain, &self.key);
+        if *seen == look {
+            return;
+        }
+        *seen = look;
+        match read(&self.chain, &self.key, &self.provider) {
+            Ok(read) => {
+                *self.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(read);
+                tracing::info!("the certificate {} was read again", self.chain.display());
+            }
+            Err(error) => {
+                tracing::warn!("{error}; connections get the certificate of before");
+            }
+        }
     }
+}
+
+fn look(chain: &Path, key: &Path) -> [Option<Seen>; 2] {
+    [chain, key].map(|path| {
+        let file = fs::metadata(path).ok()?;
+        Some(Seen(
+            file.ino(),
+            file.len(),
+            file.mtime(),
+            file.mtime_nsec(),
+        ))
+    })
 }
 
 impl fmt::Debug for Certificate {

@@ -1,7 +1,7 @@
 //! HTTPS: connections are encrypted by the kernel where it can, else by rustls.
 //!
 //! The handshake is always rustls's. Then, where the kernel has TLS, it gets the keys, and all that is written is written as
-//! over a connection without TLS: film in memory is given to it without a copy, and encrypted on its way.
+//! over a connection without TLS, film that is given away without a copy too.
 //!
 //! | what lives here | |
 //! |---|---|
@@ -84,7 +84,7 @@ impl Tls {
 
     /// Reads the certificate again whenever its files change, for ever.
     pub async fn keep_certificate(self: Arc<Tls>) {
-        self.certificate.keep().await;
+        self.certificate.clone().keep().await;
     }
 
     /// Does the handshake of a connection, within this time.
