@@ -6,9 +6,10 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
+use reelway_supervise as supervise;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -66,7 +67,7 @@ impl Certificate {
     }
 
     fn read_if_changed(&self) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = supervise::whole(self.seen.lock());
         // Looked at first: what changes while they are read is another change.
         let look = look(&self.chain, &self.key);
         if *seen == look {
@@ -75,7 +76,7 @@ impl Certificate {
         *seen = look;
         match read(&self.chain, &self.key, &self.provider) {
             Ok(read) => {
-                *self.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(read);
+                *supervise::whole(self.now.write()) = Arc::new(read);
                 tracing::info!("the certificate {} was read again", self.chain.display());
             }
             Err(error) => {
@@ -105,7 +106,7 @@ impl fmt::Debug for Certificate {
 
 impl ResolvesServerCert for Certificate {
     fn resolve(&self, _client: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
+        let now = supervise::whole(self.now.read());
         Some(now.clone())
     }
 }
