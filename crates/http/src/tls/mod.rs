@@ -133,7 +133,13 @@ impl Tls {
 /// What the kernel encrypts with, said once.
 fn of_kernel() -> Ciphers {
     Ciphers::find().unwrap_or_else(|error| {
-        tracing::info!("the kernel does not encrypt connections ({error}): Reelway does it itself");
+        let why = match error.kind() {
+            io::ErrorKind::NotFound => {
+                "it has no TLS, or its module `tls` is not loaded".to_owned()
+            }
+            _ => error.to_string(),
+        };
+        tracing::info!("the kernel does not encrypt connections ({why}): Reelway does it itself");
         Ciphers::default()
     })
 }
