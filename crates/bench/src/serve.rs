@@ -8,7 +8,7 @@ use reelway_yardstick::{Histogram, Reference, Story, rtsp};
 use serde_json::json;
 
 use crate::arguments::arguments;
-use crate::bed::Folder;
+use crate::bed::{Folder, Standstill};
 use crate::film::{Recipe, make_many};
 use crate::reference;
 use crate::report::{Figure, Report};
@@ -74,10 +74,19 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     };
     let before = server.cpu_seconds()?;
     let began = reelway_clock::now();
+    let core = Standstill::watch(0)?;
     let stories = crowd.watches(&server, &references)?;
     let seconds = reelway_clock::now().since(began).as_secs_f64();
     let cpu = server.cpu_seconds()? - before;
-    Ok(report(args, &stories, cpu, seconds, server.peak_memory()?))
+    let still = core
+        .end()
+        .inspect_err(|error| eprintln!("the server's core was not watched: {error}"));
+    let mut report = report(args, &stories, cpu, seconds, server.peak_memory()?);
+    report.figures.extend(still.iter().map(|still| {
+        let most = still.max().as_secs_f64() * 1e3;
+        Figure::without_goal("core_stood_still_max_ms", most, "ms")
+    }));
+    Ok(report)
 }
 
 fn leave_core_0() {

@@ -18,7 +18,7 @@ use crate::trace::Line;
 use crate::world::{BLOCK, LEAD};
 
 /// After which a connection is closed whose client takes nothing.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Node {
     /// The answer goes on, when it is its time: the next window is asked for.
@@ -194,8 +194,6 @@ impl Node {
         let (was, booking) = (fetching.sent_before, fetcher.booking);
         let pace = Pace::booked(&fetcher.eager);
         let limit = pace.connection_speed(ahead, per_byte, Beyond::Nothing);
-        let speed = fetcher.speed.min(limit.unwrap_or(u64::MAX)).max(1);
-        let vanished = fetcher.plays == Plays::Vanished;
         self.note(&Line::Sends {
             viewer: id,
             track,
@@ -216,12 +214,7 @@ impl Node {
         if begins && !self.desk.begins(now, booking) {
             return self.stops_fetching(id, End::Silent, "their session has ended");
         }
-        let takes = Duration::from_secs_f64(bytes as f64 / speed as f64);
-        let event = match vanished {
-            true => (PATIENCE, Event::Cut(answering)),
-            false => (takes, Event::Taken(answering)),
-        };
-        self.after(event.0, event.1);
+        self.goes_out(answering, bytes, limit);
     }
 
     /// The viewer has a window.

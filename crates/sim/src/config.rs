@@ -43,6 +43,8 @@ pub enum Wrong {
     HeldTooLong,
     /// The disk has an eighth of the speed that is booked, and says nothing.
     SlowDisk,
+    /// The limited link carries half of what is booked, and says nothing.
+    SlowLink,
     /// One read in fifty brings the block of another film.
     OtherBlock,
     /// A byte in each block of a view is another one, once it was compared.
@@ -82,6 +84,8 @@ pub enum Rule {
     Fetched,
     /// Viewers over HTTP are sent no more than is booked for them.
     Paced,
+    /// What viewers over HTTP are sent gets through a limited link about as fast as it is meant to.
+    Carried,
     /// Answers over HTTP pin no more together than they may.
     WithinBudget,
     /// A viewer over HTTP is known as long as they play, and not when they were given up.
@@ -113,6 +117,7 @@ impl Rule {
             Rule::WithinLimit => "nothing is booked beyond its limit",
             Rule::Fetched => "a segment's windows are its bytes",
             Rule::Paced => "over HTTP no more is sent than is booked",
+            Rule::Carried => "a limited link carries what is sent over HTTP",
             Rule::WithinBudget => "over HTTP no more is pinned than may be",
             Rule::Known => "who plays over HTTP is known",
             Rule::AsPutIn => "what was put into a file is what viewers get",

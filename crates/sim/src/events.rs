@@ -32,6 +32,8 @@ pub(crate) enum Event {
     Read(u64, bool),
     /// The turn of an answer over HTTP.
     Answers(Answering),
+    /// The last byte of a window that was sent of it is to have left, over a limited link.
+    Leaves(Answering),
     /// What was sent of it has been taken.
     Taken(Answering),
     /// It is taken no more.

@@ -13,6 +13,9 @@ use crate::trace::Line;
 
 /// For how long after a fault streams may be behind, ns: the burst rule lets what has gathered leave a little at a time.
 const CATCHING_UP: i64 = 250_000_000;
+/// The same for streams over connections, which catch up at twice the film's speed: as long as the longest standstill after
+/// which they do.
+const CATCHING_UP_OVER_TCP: i64 = 1_000_000_000;
 
 impl Node {
     /// One of the faults, at random.
@@ -129,6 +132,15 @@ impl Node {
     /// Whether what happened up to a moment explains that a stream is behind now.
     pub fn explains(&self, at: Monotonic) -> bool {
         self.excused.offset(CATCHING_UP) >= at
+    }
+
+    /// Whether what happened up to a moment explains that a viewer's stream over a connection is behind now.
+    pub fn catches_up(&self, id: u64, at: Monotonic) -> bool {
+        let is_over_tcp = self
+            .viewers
+            .get(&id)
+            .is_some_and(|viewer| viewer.connection.is_some());
+        is_over_tcp && self.excused.offset(CATCHING_UP_OVER_TCP) >= at
     }
 
     /// Of what more is booked in this second or the next than there is: by how much, and in which.

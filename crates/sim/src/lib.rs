@@ -25,7 +25,7 @@
 //! | receivers of films in files | written here by the RFCs of the payload formats |
 //! | disk | a model: one block after the other at a constant rate |
 //! | connections of viewers over TCP: what is written, kept and let go of when they do not read | real: the lane's; a model of what a connection holds and how fast it is read beside it |
-//! | limited link: pacing, what leaves ahead of its time | real, in every second seed without viewers over HTTP: `reelway_playout::Link`; a model of the link's queue beside it |
+//! | limited link: pacing, what leaves ahead of its time, what it leaves to viewers over HTTP | real, in every second seed: `reelway_playout::Link` and `Others`; a model of the link's queue, and of what TCP puts in it, beside it |
 //! | lost packets | viewers miss one in 50 or 400 in two seeds of three, and ask for what was never sent, too; what is sent again is real |
 //! | kernel | a model: takes every packet at once, but for its faults |
 //! | time of processing | a model: none |
@@ -65,6 +65,7 @@
 //! | `client.rs`, `asking.rs` | clients over RTSP, and what they do |
 //! | `rtsp.rs` | what the actions of the server's RTSP machine are here |
 //! | `fetcher.rs`, `fetching.rs`, `answering.rs` | viewers over HTTP, what they do, and what they are sent |
+//! | `flows.rs`, `leaving.rs` | windows on their way over a limited link, and when they have left |
 //! | `viewer.rs` | a viewer, beside what the lane has of their stream |
 //! | `stream.rs` | what the lane holds here |
 //! | `film.rs` | films |
@@ -97,8 +98,10 @@ mod fetching;
 mod files;
 mod filling;
 mod film;
+mod flows;
 mod held;
 mod kernel;
+mod leaving;
 mod losing;
 mod node;
 mod order;

@@ -122,6 +122,7 @@ impl Node {
     pub fn hand_over(&mut self, id: u64, carriage: Carriage, (bytes, packets): (u32, u32)) {
         let bytes = carriage.wire(bytes.saturating_sub(12 * packets), packets);
         let is_frame = carriage == Carriage::Tcp;
+        self.flows.advance(&mut self.wire, self.now);
         if let Some(waits) = self.wire.takes(self.now.nanos(), bytes.into(), is_frame) {
             let what = format!(
                 "packets of viewer {id} wait {:.3} ms in the link's queue",

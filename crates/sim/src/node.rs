@@ -20,6 +20,7 @@ use crate::disk::Disk;
 use crate::events::{Event, Events};
 use crate::fetcher::{Answering, Fetcher};
 use crate::film::Film;
+use crate::flows::Flows;
 use crate::kernel::Kernel;
 use crate::stream::{self, Lane, LetGo, Planned, Share};
 use crate::trace::{Line, Trace};
@@ -122,6 +123,8 @@ pub(crate) struct Node {
     /// The limited link, as the lane has it, and as it is.
     pub way: Option<Arc<Way>>,
     pub wire: Wire,
+    /// What viewers over HTTP are being sent over it.
+    pub flows: Flows,
     /// Bytes that a limited link owes to the seconds before: what is booked beyond its rate leaves ahead of its time.
     pub owed: u64,
     /// Kept, so that a turn allocates nothing.
@@ -155,6 +158,8 @@ pub(crate) struct Node {
 
 /// Number of the random numbers by which films are in files.
 const FILES: u64 = 1;
+/// Number of those by which viewers over HTTP share a limited link.
+const LINK: u64 = 2;
 /// In one seed of so many, a film is in a file.
 pub(crate) const IN_A_FILE: u64 = 4;
 
@@ -202,8 +207,11 @@ impl Node {
         let asks_again = !random.once_in(3);
         let wait = *random.one_of(&[0, 0, 10]);
         let has_http = random.once_in(2);
-        // A link's pacer does not know here what viewers over HTTP are sent.
-        let limited = !has_http && random.once_in(2);
+        // Whether viewers over HTTP share a limited link is drawn apart, so that all other seeds are as they were.
+        let limited = match has_http {
+            true => Random::nth(seed, LINK).once_in(2),
+            false => random.once_in(2),
+        };
         let one_in = *random.one_of(&[0, 50, 400]);
         let way = limited.then(|| {
             let link = Arc::new(Link::new(net, QUEUE, 1));
@@ -267,6 +275,10 @@ impl Node {
             },
             ..Admits::default()
         };
+        let carries = match config.wrong {
+            Some(Wrong::SlowLink) => net / 2,
+            _ => net,
+        };
         let slower = match config.wrong {
             Some(Wrong::SlowDisk) => 8,
             _ => 1,
@@ -312,7 +324,8 @@ impl Node {
             lane: Lane::new(0, BORN.nanos()),
             rules: Arc::new(rules(blocks as usize)),
             way,
-            wire: Wire::new(limited.then_some(net), one_in),
+            wire: Wire::new(limited.then_some(carries), one_in),
+            flows: Flows::default(),
             owed: 0,
             kernel: Kernel::new(),
             jobs: Vec::new(),

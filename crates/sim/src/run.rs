@@ -73,6 +73,7 @@ impl Node {
             Event::Asks(viewer, what) => self.asks_later(viewer, what),
             Event::Welcome(viewer) => self.welcome(viewer),
             Event::Answers(answering) => self.answers(answering),
+            Event::Leaves(answering) => self.leaves(answering),
             Event::Taken(answering) => self.is_taken(answering),
             Event::Cut(answering) => self.is_cut(answering),
             Event::Fetches(viewer, track, since) => self.fetches(viewer, track, since),

@@ -8,6 +8,10 @@ pub(crate) const QUEUE: u64 = 20_000_000;
 /// beside them when both are due.
 const BESIDE: u64 = 8 * 1538;
 
+/// How much more of the queue is borne while windows over HTTP are in it, ns. What a client takes more slowly than it might is
+/// longer on its way than the link was told.
+const OF_HTTP: u64 = QUEUE / 2;
+
 /// The network.
 #[derive(Debug)]
 pub(crate) struct Wire {
@@ -15,6 +19,10 @@ pub(crate) struct Wire {
     rate: Option<u64>,
     /// When all that was handed over has left, ns.
     drained: u64,
+    /// Up to when what viewers over HTTP are sent has been added to it, ns.
+    at: u64,
+    /// When the last of it has left, ns.
+    mixed: u64,
     /// What the queue bears until it is empty, ns: more than usually while a frame of TCP is in it that is longer, and found it
     /// empty.
     bears: u64,
@@ -28,6 +36,8 @@ impl Wire {
         Wire {
             rate,
             drained: 0,
+            at: 0,
+            mixed: 0,
             bears: QUEUE,
             one_in,
         }
@@ -41,6 +51,23 @@ impl Wire {
     /// Whether a packet is lost.
     pub fn loses(&self, random: &mut Random) -> bool {
         self.is_lossy() && random.once_in(self.one_in)
+    }
+
+    /// Connections would have sent so many billionths of a byte since it was asked last: what of that the link takes. TCP
+    /// sends no more than what leaves its queue no longer than it may be.
+    pub fn takes_flows(&mut self, now: u64, would: u128) -> u128 {
+        let Some(rate) = self.rate else {
+            return would;
+        };
+        let before = std::mem::replace(&mut self.at, now);
+        let begins = self.drained.max(before);
+        let room = (now + QUEUE).saturating_sub(begins);
+        let takes = would.min(u128::from(room) * u128::from(rate));
+        self.drained = begins + u64::try_from(takes / u128::from(rate)).unwrap_or(u64::MAX / 2);
+        if takes > 0 {
+            self.mixed = self.drained;
+        }
+        takes
     }
 
     /// Bytes are handed over at once: for how long the last of them waits in the link's queue, ns, if that is more than it
@@ -57,6 +84,11 @@ impl Wire {
             return None;
         }
         let judged = if is_frame { before } else { all };
-        (judged > self.bears + beside).then_some(all)
+        let of_http = if now <= self.mixed + QUEUE {
+            OF_HTTP
+        } else {
+            0
+        };
+        (judged > self.bears + of_http + beside).then_some(all)
     }
 }

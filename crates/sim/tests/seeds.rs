@@ -154,6 +154,12 @@ fn a_disk_slower_than_what_is_booked_of_it_is_found() {
 }
 
 #[test]
+fn a_link_slower_than_what_is_booked_of_it_is_found() {
+    caught(Wrong::SlowLink, Rule::WithinLink);
+    caught(Wrong::SlowLink, Rule::Carried);
+}
+
+#[test]
 fn a_byte_that_was_not_put_into_a_film_is_found() {
     caught(Wrong::OtherByte, Rule::AsPutIn);
 }

@@ -41,7 +41,9 @@ export class Viewer {
         const { buffered, currentTime } = video;
         const ranges = Array.from({ length: buffered.length }, (_, i) => [buffered.start(i), buffered.end(i)] as const);
         const here = ranges.find(([start, end]) => start <= currentTime && currentTime <= end);
-        if (!here || here[1] - currentTime < 0.5) stalls.push(currentTime);
+        // Of the film's last half second there is no more to load.
+        const isAtHand = here && (here[1] - currentTime >= 0.5 || here[1] >= video.duration - 0.1);
+        if (!isAtHand) stalls.push(currentTime);
       });
       Object.assign(window, { stalls });
     });

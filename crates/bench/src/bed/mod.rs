@@ -8,6 +8,7 @@
 //! | `limits.rs` | how much memory a server may have, and what its disk gives |
 //! | `machine.rs` | what the whole machine and single processes spend |
 //! | `cores.rs` | which core is the server's, which are the viewers' |
+//! | `standstill.rs` | for how long a core did nothing for anybody |
 
 pub mod children;
 pub mod cores;
@@ -15,6 +16,8 @@ pub mod limits;
 pub mod machine;
 pub mod net;
 pub mod packages;
+pub mod standstill;
 
 pub use children::{Child, Folder};
 pub use net::Net;
+pub use standstill::Standstill;
