@@ -265,6 +265,8 @@ impl Folder {
                 run.stamp.processor(),
                 match kept.runs().count() {
                     1 => String::new(),
+                    // Nothing says which of two is worse.
+                    of if figure.met.is_none() => format!(", the newest of {of}"),
                     of => format!(", the worse of {of}"),
                 }
             );
