@@ -86,7 +86,8 @@ impl Node {
         };
         let at = stream.position(self.now.nanos());
         let (pinned, booked) = (self.pinned_by(id), self.films[viewer.film].booked_at(at));
-        if pinned <= booked || viewer.is_apart || self.explains(self.now) {
+        let is_explained = self.explains(self.now) || self.catches_up(id, self.now);
+        if pinned <= booked || viewer.is_apart || is_explained {
             return;
         }
         let ahead = self.way.as_ref().map_or(0, |_| self.rules.link_ahead);

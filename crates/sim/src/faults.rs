@@ -13,15 +13,12 @@ use crate::trace::Line;
 
 /// For how long after a fault streams may be behind, ns: the burst rule lets what has gathered leave a little at a time.
 const CATCHING_UP: i64 = 250_000_000;
-/// The same for streams over connections, which catch up at twice the film's speed: as long as the longest standstill after
-/// which they do.
-const CATCHING_UP_OVER_TCP: i64 = 1_000_000_000;
 
 impl Node {
     /// One of the faults, at random.
     pub fn fault(&mut self) {
-        let seconds = Duration::from_millis(self.random.within(500, 6000));
-        let until = self.now + seconds;
+        let mut seconds = Duration::from_millis(self.random.within(500, 6000));
+        let mut until = self.now + seconds;
         let millis = seconds.as_millis();
         let what = match self.random.within(0, 10) {
             0 => {
@@ -39,8 +36,13 @@ impl Node {
                 format!("the disk stalls for {millis} ms")
             }
             3 => {
+                // Half of them for less than a second, after which streams catch up; after a longer one they go on from there.
+                if self.random.once_in(2) {
+                    seconds /= 6;
+                    until = self.now + seconds;
+                }
                 self.frozen = until;
-                format!("the node stands still for {millis} ms")
+                format!("the node stands still for {} ms", seconds.as_millis())
             }
             4 => {
                 let until = self.now + seconds / 4;
@@ -125,7 +127,12 @@ impl Node {
             || moved
             || ((!self.asks_again || self.is_unjudged) && self.is_overbooked().is_some())
         {
-            self.excused = self.now;
+            if !self.is_excused {
+                self.excused_from = self.now;
+            }
+            (self.excused, self.is_excused) = (self.now, true);
+        } else {
+            self.is_excused = false;
         }
     }
 
@@ -134,13 +141,13 @@ impl Node {
         self.excused.offset(CATCHING_UP) >= at
     }
 
-    /// Whether what happened up to a moment explains that a viewer's stream over a connection is behind now.
-    pub fn catches_up(&self, id: u64, at: Monotonic) -> bool {
-        let is_over_tcp = self
-            .viewers
-            .get(&id)
-            .is_some_and(|viewer| viewer.connection.is_some());
-        is_over_tcp && self.excused.offset(CATCHING_UP_OVER_TCP) >= at
+    /// Whether a viewer's stream over a connection, which sends now what was due at a moment, still catches up with what
+    /// happened last: at twice the film's speed, from where it stood when that began.
+    pub fn catches_up(&self, id: u64, due: Monotonic) -> bool {
+        let viewer = self.viewers.get(&id);
+        let is_over_tcp = viewer.is_some_and(|viewer| viewer.connection.is_some());
+        let film = due.since(self.excused_from).as_nanos() as i64;
+        is_over_tcp && self.now <= self.excused.offset(film / 2 + CATCHING_UP)
     }
 
     /// Of what more is booked in this second or the next than there is: by how much, and in which.

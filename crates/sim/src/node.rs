@@ -151,6 +151,9 @@ pub(crate) struct Node {
     pub backlog: bool,
     /// The last moment at which something could explain a delay.
     pub excused: Monotonic,
+    /// Whether something does now, and since when it or what did last has.
+    pub is_excused: bool,
+    pub excused_from: Monotonic,
     pub closing: bool,
     /// When newcomers' groups were asked for of late, and their blocks.
     pub newcomers: VecDeque<(Monotonic, u32)>,
@@ -340,6 +343,8 @@ impl Node {
             fault_until: Monotonic::ZERO,
             backlog: false,
             excused: Monotonic::ZERO,
+            is_excused: false,
+            excused_from: Monotonic::ZERO,
             closing: false,
             newcomers: VecDeque::new(),
             random,
