@@ -8,7 +8,7 @@ use reelway_yardstick::{Histogram, Reference, Story, rtsp};
 use serde_json::json;
 
 use crate::arguments::arguments;
-use crate::bed::{Folder, Standstill};
+use crate::bed::{Folder, Standstill, cores};
 use crate::film::{Recipe, make_many};
 use crate::reference;
 use crate::report::{Figure, Report};
@@ -89,17 +89,6 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-fn leave_core_0() {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut set = nix::sched::CpuSet::new();
-    for core in 1..cores {
-        let _ = set.set(core);
-    }
-    if cores > 1 {
-        let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set);
-    }
-}
-
 impl Crowd {
     /// What each of them saw.
     pub fn watches(
@@ -108,10 +97,10 @@ impl Crowd {
         references: &[Arc<Reference>],
     ) -> anyhow::Result<Vec<Result<Story, String>>> {
         // The server has core 0; the viewers take the others.
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads((cores - 1).max(1))
-            .on_thread_start(leave_core_0)
+            .worker_threads((threads - 1).max(1))
+            .on_thread_start(cores::leave_the_servers)
             .enable_all()
             .build()?;
         Ok(runtime.block_on(self.all(server, references)))
