@@ -6,7 +6,8 @@ usage: playbin.py URL STEP...
   end:S    play to the end, at most for S seconds
 
 Prints a line of JSON for each frame that is shown: `{"kind", "run", "at", "wall"}` (presentation time and wall
-clock in seconds; run counts the seeks), for each error, and at the end `{"end": true}`.
+clock in seconds; run counts the seeks), for each error, and at the end `{"end": true}`. GStreamer's warnings go to
+standard error.
 """
 
 import json
@@ -19,6 +20,8 @@ import gi
 gi.require_version("Gst", "1.0")
 from gi.repository import GLib, Gst  # noqa: E402
 
+os.environ.setdefault("GST_DEBUG", "2")
+os.environ.setdefault("GST_DEBUG_NO_COLOR", "1")
 Gst.init(None)
 
 # PyGObject makes a class when its name is first used, and two streaming threads that do so at once get one each.

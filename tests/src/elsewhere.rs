@@ -110,7 +110,13 @@ pub fn s3(bucket: &str) -> Elsewhere {
 impl Elsewhere {
     /// What an nginx was asked for: in each line a path, and in brackets what came as `Authorization` (`-`: nothing).
     pub fn asked(&self) -> String {
-        std::fs::read_to_string(self.dir.path().join("asked")).unwrap_or_default()
+        // nginx is a single process here and logs a request only after it has sent the answer. So once it answers
+        // this one, all requests that it answered before are in the log.
+        const LAST: &str = "/the-last-request";
+        http::get(self.at, LAST).expect("nginx answers");
+        let log = std::fs::read_to_string(self.dir.path().join("asked")).expect("nginx has a log");
+        let lines = log.lines().filter(|line| !line.starts_with(LAST));
+        lines.map(|line| format!("{line}\n")).collect()
     }
 
     /// PUTs an object or, by its name alone, a bucket.
