@@ -19,14 +19,14 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use reelway_clock::Monotonic;
 use reelway_store::{BlockPart, ReadError, Source, Span, Store};
-use reelway_viewing::{COPIED, WIDE, Window};
+use reelway_viewing::{COPIED, Epoch, WIDE, Window};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::budget::Budget;
 use crate::films::Show;
 use crate::flow::{Flow, MediaError, Turn};
 use crate::pieces::{self, Pieces};
-use crate::repeated::{Epoch, Repeated};
+use crate::repeated::Repeated;
 
 /// Where bodies of media come from.
 #[derive(Clone)]

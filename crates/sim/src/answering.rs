@@ -6,9 +6,10 @@ use std::ops::Range;
 use std::time::Duration;
 
 use reelway_media::{Nanos, SECOND};
-use reelway_viewing::{Beyond, COPIED, End, Next, Pace};
+use reelway_viewing::{Beyond, COPIED, End, Epoch, Next, Pace};
 
 use crate::config::Rule;
+use crate::copies::Copied;
 use crate::events::Event;
 use crate::fetcher::{Answer, Answering, Fetcher, Plays};
 use crate::film::Film;
@@ -66,6 +67,7 @@ impl Node {
         self.leaves = self.leaves.saturating_sub(answer.leave);
         let range = window.film.clone();
         answer.window = window;
+        answer.asked = self.copied.as_ref().map_or(Epoch::default(), Copied::asked);
         let Some(range) = range else {
             return self.handed(answering);
         };
@@ -127,7 +129,7 @@ impl Node {
         let answer = self.fetchers.get_mut(&id);
         let answer = answer.and_then(|fetcher| fetcher.answer(answering));
         match answer {
-            Some(answer) if answer.leave > 0 => answer.pins = held,
+            Some(answer) if answer.leave > 0 => self.pins_window(ask, answering, held),
             // They are copied.
             _ => self.lets_go(held),
         }
@@ -214,6 +216,7 @@ impl Node {
         if begins && !self.desk.begins(now, booking) {
             return self.stops_fetching(id, End::Silent, "their session has ended");
         }
+        self.gives_copies(answering);
         self.goes_out(answering, bytes, limit);
     }
 
@@ -261,10 +264,14 @@ impl Node {
         };
         self.leaves += std::mem::take(&mut answer.leave);
         let pins = std::mem::take(&mut answer.pins);
+        answer.copies.clear();
+        if let Some(window) = answer.given.take() {
+            self.has_given(window);
+        }
         self.lets_go(pins);
     }
 
-    fn lets_go(&mut self, mut pins: Held) {
+    pub fn lets_go(&mut self, mut pins: Held) {
         self.let_go.borrow_mut().append(&mut pins);
         self.release();
     }

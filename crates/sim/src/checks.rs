@@ -7,6 +7,7 @@ use reelway_media::Nanos;
 use reelway_pool::Pin;
 
 use crate::config::Rule;
+use crate::copies::Copied;
 use crate::node::{Ask, Held, Node};
 use crate::world::{BLOCK, Page};
 
@@ -182,6 +183,9 @@ impl Node {
                 self.leaves,
                 self.budget.blocks
             );
+            self.broken(Rule::PinsReturn, what);
+        }
+        if let Some(what) = self.copied.as_ref().and_then(Copied::left) {
             self.broken(Rule::PinsReturn, what);
         }
         let sessions = self.rtsp.sessions();

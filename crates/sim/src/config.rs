@@ -49,6 +49,8 @@ pub enum Wrong {
     OtherBlock,
     /// A byte in each block of a view is another one, once it was compared.
     OtherByte,
+    /// Memory for copies of blocks is filled again while sockets still have it.
+    FilledAgain,
 }
 
 /// What must hold.
@@ -88,6 +90,8 @@ pub enum Rule {
     Carried,
     /// Answers over HTTP pin no more together than they may.
     WithinBudget,
+    /// What a connection was given without a copy stays as it is until it is read.
+    GivenStays,
     /// A viewer over HTTP is known as long as they play, and not when they were given up.
     Known,
     /// Of films in files, the index has what was put in, blocks of views hold it, and viewers get it.
@@ -119,6 +123,7 @@ impl Rule {
             Rule::Paced => "over HTTP no more is sent than is booked",
             Rule::Carried => "a limited link carries what is sent over HTTP",
             Rule::WithinBudget => "over HTTP no more is pinned than may be",
+            Rule::GivenStays => "what a connection was given stays as it is",
             Rule::Known => "who plays over HTTP is known",
             Rule::AsPutIn => "what was put into a file is what viewers get",
             Rule::PinsReturn => "pins return to nothing",
@@ -172,6 +177,8 @@ pub struct Counters {
     pub failed: u64,
     /// Segments that viewers over HTTP have got whole.
     pub fetched: u64,
+    /// Copies of blocks that connections were given.
+    pub given: u64,
     /// Viewers over HTTP of whom nothing was heard for so long that they were given up.
     pub given_up: u64,
     /// Requests that the pool answered.
@@ -230,7 +237,7 @@ pub struct Counters {
 
 impl Counters {
     /// Names and values, in the order of their declaration.
-    pub fn named(&self) -> [(&'static str, u64); 34] {
+    pub fn named(&self) -> [(&'static str, u64); 35] {
         [
             ("events", self.events),
             ("admitted", self.admitted),
@@ -241,6 +248,7 @@ impl Counters {
             ("vanished", self.vanished),
             ("failed", self.failed),
             ("fetched", self.fetched),
+            ("given", self.given),
             ("given_up", self.given_up),
             ("requests", self.requests),
             ("hits", self.hits),

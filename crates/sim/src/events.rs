@@ -38,6 +38,8 @@ pub(crate) enum Event {
     Taken(Answering),
     /// It is taken no more.
     Cut(Answering),
+    /// What a connection was given without a copy of a window has been read.
+    HasRead(u64),
     /// A viewer over HTTP asks for more of a track.
     Fetches(u64, usize, u64),
     /// A viewer asks for a packet again: which beginning it was of, which track, and its number.

@@ -18,6 +18,7 @@
 //! | packets of a group | real: `reelway_rtp::Payload`, of bytes that are made up where it looks at them |
 //! | RTSP: requests, sessions, answers | real: `reelway_rtsp`, parser and machine; a third of the viewers say nothing, and are played to |
 //! | viewers over HTTP: who they are, pace, windows, what may be pinned | real: `reelway_viewing`; in every second seed, half of the viewers |
+//! | copies of blocks that are sent often, which connections are given as they are | their books are real: `reelway_viewing::Copies`, in half of the seeds with HTTP; a model of memory, and of sockets that have it until it is read |
 //! | segments | real: `reelway_package::Package`, sizes and parts, of which nobody looks at the bytes |
 //! | films | a picture and a sound of made-up sizes, cut to groups by the rules of the index, without bytes |
 //! | films in files, in every fourth seed one | written here as transport, program and elementary streams, Matroska and fragmented MP4; indexed by the real `reelway_media::Indexer` |
@@ -65,6 +66,7 @@
 //! | `client.rs`, `asking.rs` | clients over RTSP, and what they do |
 //! | `rtsp.rs` | what the actions of the server's RTSP machine are here |
 //! | `fetcher.rs`, `fetching.rs`, `answering.rs` | viewers over HTTP, what they do, and what they are sent |
+//! | `copies.rs`, `giving.rs` | copies of blocks that are sent often, and the connections that are given them |
 //! | `flows.rs`, `leaving.rs` | windows on their way over a limited link, and when they have left |
 //! | `viewer.rs` | a viewer, beside what the lane has of their stream |
 //! | `stream.rs` | what the lane holds here |
@@ -90,6 +92,7 @@ mod client;
 mod coming;
 mod config;
 mod connection;
+mod copies;
 mod disk;
 mod events;
 mod faults;
@@ -99,6 +102,7 @@ mod files;
 mod filling;
 mod film;
 mod flows;
+mod giving;
 mod held;
 mod kernel;
 mod leaving;

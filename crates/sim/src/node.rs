@@ -16,6 +16,7 @@ use reelway_viewing::Budget;
 
 use crate::client::{self, Client, Server};
 use crate::config::{Config, Counters, Rule, Violation, Wrong};
+use crate::copies::Copied;
 use crate::disk::Disk;
 use crate::events::{Event, Events};
 use crate::fetcher::{Answering, Fetcher};
@@ -93,6 +94,8 @@ pub(crate) struct Node {
     /// What answers over HTTP may pin together, and what is left of it.
     pub budget: Budget,
     pub leaves: usize,
+    /// Copies of blocks that their connections are given.
+    pub copied: Option<Copied>,
     /// Whether viewers who seek or resume are judged again.
     pub asks_again: bool,
     pub pool: Pool<Pages>,
@@ -163,6 +166,8 @@ pub(crate) struct Node {
 const FILES: u64 = 1;
 /// Number of those by which viewers over HTTP share a limited link.
 const LINK: u64 = 2;
+/// Number of those by which their connections are given copies of blocks.
+const COPIES: u64 = 3;
 /// In one seed of so many, a film is in a file.
 pub(crate) const IN_A_FILE: u64 = 4;
 
@@ -215,6 +220,9 @@ impl Node {
             true => Random::nth(seed, LINK).once_in(2),
             false => random.once_in(2),
         };
+        let mut copies = Random::nth(seed, COPIES);
+        let copied = (has_http && copies.once_in(2))
+            .then(|| Copied::new(copies, config.wrong == Some(Wrong::FilledAgain)));
         let one_in = *random.one_of(&[0, 50, 400]);
         let way = limited.then(|| {
             let link = Arc::new(Link::new(net, QUEUE, 1));
@@ -308,6 +316,7 @@ impl Node {
             has_http,
             known: reelway_viewing::Viewers::new(false),
             leaves: budget.blocks,
+            copied,
             budget,
             asks_again,
             pool,

@@ -76,6 +76,7 @@ impl Node {
             Event::Leaves(answering) => self.leaves(answering),
             Event::Taken(answering) => self.is_taken(answering),
             Event::Cut(answering) => self.is_cut(answering),
+            Event::HasRead(window) => self.has_read(window),
             Event::Fetches(viewer, track, since) => self.fetches(viewer, track, since),
             Event::Misses(viewer, epoch, track, seq) => self.misses(viewer, epoch, track, seq),
             Event::Read(number, well) => self.read(number, well),

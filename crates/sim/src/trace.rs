@@ -84,6 +84,14 @@ pub(crate) enum Line {
         track: usize,
         bytes: u64,
     },
+    Given {
+        viewer: u64,
+        window: u64,
+        copies: u64,
+    },
+    HasRead {
+        window: u64,
+    },
     Plays {
         viewer: u64,
         at_ms: i64,
@@ -248,6 +256,15 @@ impl fmt::Display for Line {
                 track,
                 bytes,
             } => write!(f, "viewer {viewer} is sent {bytes} bytes of track {track}"),
+            Line::Given {
+                viewer,
+                window,
+                copies,
+            } => write!(
+                f,
+                "viewer {viewer}'s connection is given {copies} copies of blocks, in window {window}"
+            ),
+            Line::HasRead { window } => write!(f, "what was given in window {window} is read"),
             Line::Plays { viewer, at_ms } => write!(f, "viewer {viewer} plays from {at_ms} ms on"),
             Line::Group {
                 viewer,

@@ -168,3 +168,8 @@ fn a_byte_that_was_not_put_into_a_film_is_found() {
 fn a_block_of_another_film_is_found() {
     caught(Wrong::OtherBlock, Rule::RightBlock);
 }
+
+#[test]
+fn memory_that_is_filled_again_while_a_connection_has_it_is_found() {
+    caught(Wrong::FilledAgain, Rule::GivenStays);
+}

@@ -10,9 +10,11 @@
 //! | `pace.rs` | how fast media leave |
 //! | `spare.rs`, `wire.rs` | what downloads may take of what nobody has booked |
 //! | `windows.rs`, `budget.rs` | what is read, pinned and sent at once, and how much of it |
+//! | `copies.rs` | which blocks have copies that sockets may keep |
 #![forbid(unsafe_code)]
 
 mod budget;
+mod copies;
 mod flow;
 mod pace;
 mod spare;
@@ -23,6 +25,7 @@ mod windows;
 mod wire;
 
 pub use budget::{Budget, COPIED, LONGEST_WAIT, Leave, WIDE, pinned_blocks};
+pub use copies::{Copies, Epoch, FrameNumber, Sent};
 pub use pace::{Beyond, Pace, Pacer};
 pub use spare::{Download, Spares};
 pub use token::{TOKEN_LENGTH, bearer, is_secret, is_token};
