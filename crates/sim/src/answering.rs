@@ -6,10 +6,9 @@ use std::ops::Range;
 use std::time::Duration;
 
 use reelway_media::{Nanos, SECOND};
-use reelway_viewing::{Beyond, COPIED, End, Epoch, Next, Pace};
+use reelway_viewing::{Beyond, COPIED, End, Next, Pace};
 
 use crate::config::Rule;
-use crate::copies::Copied;
 use crate::events::Event;
 use crate::fetcher::{Answer, Answering, Fetcher, Plays};
 use crate::film::Film;
@@ -67,7 +66,6 @@ impl Node {
         self.leaves = self.leaves.saturating_sub(answer.leave);
         let range = window.film.clone();
         answer.window = window;
-        answer.asked = self.copied.as_ref().map_or(Epoch::default(), Copied::asked);
         let Some(range) = range else {
             return self.handed(answering);
         };

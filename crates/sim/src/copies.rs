@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use reelway_determinism::Random;
-use reelway_viewing::{Copies, Epoch, Sent};
+use reelway_viewing::{Copies, Sent};
 
 use crate::world::BLOCK;
 
@@ -143,13 +143,8 @@ impl Copied {
         }
     }
 
-    /// Blocks are asked for now.
-    pub fn asked(&self) -> Epoch {
-        self.books.asked()
-    }
-
-    /// Of a block that is about to be sent, asked for then: its copy, if it is sent often.
-    pub fn copy(&mut self, block: Block, asked: Epoch) -> Option<Piece> {
+    /// Of a block that is about to be sent: its copy, if it is sent often.
+    pub fn copy(&mut self, block: Block) -> Option<Piece> {
         match self.books.sent(block) {
             Sent::Kept(piece) => return Some(piece),
             Sent::Seldom => return None,
@@ -165,6 +160,7 @@ impl Copied {
                 (piece, self.books.add(frame))
             }
         };
+        let asked = self.books.asked();
         self.books.keep(block, piece.clone(), number, asked);
         Some(piece)
     }

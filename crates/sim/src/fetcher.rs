@@ -8,7 +8,7 @@ use reelway_media::Nanos;
 use reelway_package::Slices;
 use reelway_pool::Pin;
 use reelway_time::Monotonic;
-use reelway_viewing::{Entry, Epoch, Pace, Viewer, Window, Windows};
+use reelway_viewing::{Entry, Pace, Viewer, Window, Windows};
 
 use crate::copies::{Block, Piece};
 use crate::world::Page;
@@ -50,8 +50,6 @@ pub(crate) struct Answer {
     pub leave: usize,
     /// What it pins.
     pub pins: Vec<Pin<Page>>,
-    /// When its window was asked for, for the books of copies.
-    pub asked: Epoch,
     /// Copies of blocks, which need not be pinned.
     pub copies: Vec<(Block, Piece)>,
     /// The number of the window, if its connection was given them.

@@ -7,9 +7,7 @@ use reelway_admission::Activity;
 use reelway_demand::Carriage;
 use reelway_media::{Nanos, SECOND};
 use reelway_pool::News;
-use reelway_viewing::{
-    Caller, Delivery, Doing, End, Epoch, Film, Key, Mismatch, Piece, Window, Windows,
-};
+use reelway_viewing::{Caller, Delivery, Doing, End, Film, Key, Mismatch, Piece, Window, Windows};
 
 use crate::client::address;
 use crate::config::Rule;
@@ -158,7 +156,6 @@ impl Node {
             window: Window::default(),
             leave: 0,
             pins: Vec::new(),
-            asked: Epoch::default(),
             copies: Vec::new(),
             given: None,
         });

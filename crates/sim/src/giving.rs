@@ -29,7 +29,7 @@ impl Node {
             let ends = range.end.min(begins + BLOCK);
             let bytes = ends.saturating_sub(range.start.max(begins));
             let block = (ask.film, block);
-            let copy = (bytes >= LEAST).then(|| copied.copy(block, answer.asked));
+            let copy = (bytes >= LEAST).then(|| copied.copy(block));
             match copy.flatten() {
                 Some(copy) => {
                     answer.copies.push((block, copy));

@@ -31,7 +31,7 @@
 //! | kernel | a model: takes every packet at once, but for its faults |
 //! | time of processing | a model: none |
 //!
-//! There are no sockets, no origins and no tier. The node's limits are those of its disk and its pool, with
+//! There are no sockets, no origins, no tier and no purges. The node's limits are those of its disk and its pool, with
 //! headroom: 70 % of the disk's rate and 80 % of the pool are given out. In two seeds of three, viewers who seek or resume
 //! are judged again (`admission.ask_again`); in the others more than the limit may be booked, which then explains delays.
 //!
