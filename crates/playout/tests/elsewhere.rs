@@ -242,3 +242,25 @@ fn a_connection_that_is_full_is_tried_less_and_less_and_goes_on_where_it_stood()
         "back in time at the end"
     );
 }
+
+#[test]
+fn what_a_reader_needs_who_reads_again_is_not_due_in_the_past() {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    world.add_by(1, 3000, STEP, Carriage::Tcp, false);
+    world.run(world.now + 50 * MS);
+    world.room = 250;
+    world.go(1);
+    // They have read all but some packets of the first group, and stand there for some seconds.
+    world.run(world.now + 6_500 * MS);
+    let (before, again) = (world.wanted.len(), world.now);
+    world.room = u32::MAX;
+    world.run(again + 100 * MS);
+    let wanted = &world.wanted[before..];
+    assert!(
+        wanted.len() >= 2,
+        "the group at hand, and the next: {wanted:?}"
+    );
+    for (at, want) in wanted {
+        assert!(want.deadline >= *at, "{want:?} at {at}");
+    }
+}

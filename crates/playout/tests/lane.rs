@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use reelway_demand::{Carriage, Curve, smooth};
 use reelway_media::Nanos;
-use reelway_playout::{State, StreamId, TURN};
+use reelway_playout::{Link, State, StreamId, TURN, Way};
 
 use world::{MS, World};
 
@@ -119,6 +119,35 @@ fn a_stream_that_is_stopped_is_forgotten_and_another_has_its_place() {
     world.go(2);
     world.run(world.now + 1_000 * MS);
     assert_eq!((world.sent(1).len(), world.sent(2).len()), (before, 10));
+}
+
+#[test]
+fn a_stream_that_begins_while_it_is_seen_to_waits_for_room_on_its_link() {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    let way = Arc::new(Way {
+        number: 0,
+        links: vec![Arc::new(Link::new(1_000_000, 20 * MS, 1))],
+    });
+    world.way = Some(way.clone());
+    let rules = Arc::get_mut(&mut world.rules).expect("no stream yet");
+    rules.link_ahead = 1_000 * MS;
+    world.add(1, 100, 10 * MS as Nanos);
+    world.turn();
+    let (_, first) = world.coming.pop_first().expect("it asks for a group");
+    world.give(first);
+    world.go(1);
+    assert!(
+        way.take(world.now, 20_000, world.now, 0),
+        "the queue is full"
+    );
+    world.turn();
+    assert_eq!((world.state(1), world.sent(1)), (State::Playing, &[][..]));
+    let begins = world.now;
+    world.run(begins + 19 * MS);
+    assert_eq!(world.sent(1), []);
+    world.run(begins + 10_000 * MS);
+    assert_eq!(world.sent(1).len(), 100);
+    world.check(1).expect("in order");
 }
 
 #[test]

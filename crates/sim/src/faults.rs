@@ -127,7 +127,9 @@ impl Node {
             || moved
             || ((!self.asks_again || self.is_unjudged) && self.is_overbooked().is_some())
         {
-            if !self.is_excused {
+            // Streams over connections need as long as the last one took to catch up with it.
+            let took = self.excused.since(self.excused_from).as_nanos() as i64;
+            if !self.is_excused && self.now > self.excused.offset(took + CATCHING_UP) {
                 self.excused_from = self.now;
             }
             (self.excused, self.is_excused) = (self.now, true);

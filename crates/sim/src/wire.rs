@@ -8,8 +8,8 @@ pub(crate) const QUEUE: u64 = 20_000_000;
 /// beside them when both are due.
 const BESIDE: u64 = 8 * 1538;
 
-/// How much more of the queue is borne while windows over HTTP are in it, ns. What a client takes more slowly than it might is
-/// longer on its way than the link was told.
+/// How much more of the queue is borne until it is empty, ns, once windows over HTTP were in it. What a client takes more
+/// slowly than it might is longer on its way than the link was told.
 const OF_HTTP: u64 = QUEUE / 2;
 
 /// The network.
@@ -21,8 +21,8 @@ pub(crate) struct Wire {
     drained: u64,
     /// Up to when what viewers over HTTP are sent has been added to it, ns.
     at: u64,
-    /// When the last of it has left, ns.
-    mixed: u64,
+    /// Whether some of it has been in the queue since that was empty.
+    mixed: bool,
     /// What the queue bears until it is empty, ns: more than usually while a frame of TCP is in it that is longer, and found it
     /// empty.
     bears: u64,
@@ -37,7 +37,7 @@ impl Wire {
             rate,
             drained: 0,
             at: 0,
-            mixed: 0,
+            mixed: false,
             bears: QUEUE,
             one_in,
         }
@@ -64,9 +64,7 @@ impl Wire {
         let room = (now + QUEUE).saturating_sub(begins);
         let takes = would.min(u128::from(room) * u128::from(rate));
         self.drained = begins + u64::try_from(takes / u128::from(rate)).unwrap_or(u64::MAX / 2);
-        if takes > 0 {
-            self.mixed = self.drained;
-        }
+        self.mixed |= takes > 0;
         takes
     }
 
@@ -81,14 +79,11 @@ impl Wire {
         self.drained = now + all;
         if before <= beside {
             self.bears = if is_frame { all.max(QUEUE) } else { QUEUE };
+            self.mixed = false;
             return None;
         }
         let judged = if is_frame { before } else { all };
-        let of_http = if now <= self.mixed + QUEUE {
-            OF_HTTP
-        } else {
-            0
-        };
+        let of_http = if self.mixed { OF_HTTP } else { 0 };
         (judged > self.bears + of_http + beside).then_some(all)
     }
 }

@@ -234,15 +234,12 @@ impl Desk {
             interval, mut near, ..
         } = beside;
         if let Some(demand) = self.shared(needs) {
-            // Who waits for the beginning was judged as one who plays alone.
+            // Who waits for the beginning was judged as one who plays alone, which in some seconds may be less.
             if is_later {
                 near = self.sharing.near(None, Some(demand), since.nanos(), times);
-                let change = Change {
-                    id,
-                    resource: Resource::Memory,
-                    curve: held_beside(demand, near.as_ref()),
-                };
-                self.apply(now, vec![change]);
+                let held = held_beside(demand, near.as_ref());
+                let memory = Resource::Memory;
+                near = near.filter(|_| self.books.change_if_room(now.nanos(), id, memory, &held));
             }
             self.sharing.join(id, demand, since.nanos(), times, near);
         }

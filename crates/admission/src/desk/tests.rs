@@ -388,6 +388,48 @@ fn who_waits_for_the_beginning_is_judged_by_what_they_need_then() {
 }
 
 #[test]
+fn who_waits_is_booked_by_their_distance_to_others_only_where_there_is_room_for_that() {
+    // Little memory at first, then much; more of it lies between two viewers who are six seconds apart than one needs at first.
+    let mut groups = [100_000; 25];
+    groups[5..].fill(4_000_000);
+    let (film, first, large) = (
+        demand(4000, &groups),
+        demand(250, &[1_000_000; 20]),
+        demand(4000, &[7_000_000; 8]),
+    );
+    // By how much memory is booked at most where there is so much; `None`: the newcomer is refused.
+    let come = |network, memory| {
+        let capacity = Capacity::unlimited().with(ETH0, network, 1000);
+        let mut server = Server::new(Config {
+            capacity: capacity.with(Resource::Memory, memory, 1000),
+            wait: 60,
+            ..Config::default()
+        });
+        for (number, film) in (1..).zip([&film, &first, &large]) {
+            let _ = server.admit(number, film).ok()?;
+        }
+        let reservation = server.reserve(4, &film, Monotonic::MAX).answer.ok()?;
+        let max = |of| server.loads(of).into_iter().max().unwrap_or(0);
+        let (network, memory) = (max(ETH0), max(Resource::Memory));
+        Some((reservation.starts_in, network, memory))
+    };
+    let much = 1 << 40;
+    let (at_once, both, _) = come(much, much).expect("room for all");
+    assert_eq!(at_once, Duration::ZERO);
+    let waits = |memory| come(both - 10_000, memory);
+    let (starts_in, _, beside) = waits(much).expect("room for all");
+    assert!(starts_in > seconds(4.0), "{starts_in:?}");
+    let admitted: Vec<(u64, u64)> = (0..2 * beside / 100_000)
+        .map(|nth| nth * 100_000)
+        .filter_map(|memory| Some((memory, waits(memory)?.2)))
+        .collect();
+    assert!(admitted.iter().any(|(there_is, _)| *there_is < beside));
+    for (there_is, booked) in admitted {
+        assert!(booked <= there_is, "{booked} of {there_is} are booked");
+    }
+}
+
+#[test]
 fn what_a_viewer_takes_and_who_has_not_played_is_known() {
     let film = film(100_000);
     let mut server = Server::with(ETH0, 10 * rate(&film));

@@ -423,6 +423,29 @@ impl Admission {
         Some(before)
     }
 
+    /// The same, if there is room for it. Nothing changes if there is not.
+    pub fn change_if_room(
+        &mut self,
+        now: u64,
+        id: BookingId,
+        resource: Resource,
+        curve: &Arc<Curve>,
+    ) -> bool {
+        self.advance(now);
+        let Some(own) = self.take_out(id) else {
+            return false;
+        };
+        let plays: Vec<(Resource, Play)> = own
+            .plays
+            .iter()
+            .filter(|(of, _)| *of == resource)
+            .map(|(of, play)| (*of, play.of(curve.clone())))
+            .collect();
+        let overfull = self.overfull(own.booking.start, &plays, own.booking.terms);
+        self.put_back(own);
+        overfull.is_none() && self.change(now, id, resource, curve).is_some()
+    }
+
     /// The viewer leaves.
     pub fn end(&mut self, now: u64, id: BookingId) {
         self.advance(now);

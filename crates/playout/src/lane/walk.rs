@@ -116,6 +116,8 @@ impl<H: Host> Lane<H> {
             stream.look_after(now, excused, &mut self.effects);
             if stream.is_over(now) {
                 stream.end(&mut self.effects);
+            } else if stream.has_no_room(now) {
+                // It lines up when it is put where it is due next.
             } else if stream.is_tcp() {
                 connections.push(*place);
             } else {

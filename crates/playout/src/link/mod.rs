@@ -17,8 +17,8 @@ mod others;
 
 pub use others::Others;
 
-/// Longest queue, ns, in which packets that are ahead of their time may wait: enough that the link does not run dry between two
-/// turns.
+/// Longest queue, ns, in which packets that are ahead of their time may wait. One of half as much takes any slice: that is a
+/// turn, and the link would run dry before the next one.
 const AHEAD: u64 = 2_000_000;
 
 /// By how much another lane's deadline must be earlier, ns, to go first.
@@ -93,21 +93,21 @@ impl Link {
     /// Takes room for `bytes` that are due at `deadline`, if there is any for lane number `lane`.
     fn take(&self, now: u64, bytes: u64, deadline: u64, lane: usize) -> bool {
         let time = self.takes(bytes);
-        let bound = if deadline > now.saturating_add(AHEAD) {
-            // A slice that is more than the queue leaves when the queue is empty: it gets there.
+        // A slice may be more than the whole queue of a slow link: it leaves when the queue is shorter than `dry`.
+        let (bound, dry) = if deadline > now.saturating_add(AHEAD) {
             if self.others_first(now, lane) {
                 return false;
             }
-            AHEAD.min(self.queue)
+            let bound = AHEAD.min(self.queue);
+            (bound, bound / 2)
         } else if self.others_first(deadline, lane) {
-            self.queue / 2
+            (self.queue / 2, 1)
         } else {
-            self.queue
+            (self.queue, 1)
         };
         let after = |drained: u64| {
             let backlog = drained.saturating_sub(now);
-            // An empty queue takes anything: a slice may be more than the whole queue of a slow link.
-            (backlog == 0 || backlog + time <= bound).then(|| drained.max(now) + time)
+            (backlog < dry || backlog + time <= bound).then(|| drained.max(now) + time)
         };
         self.drained
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, after)
@@ -217,6 +217,18 @@ mod tests {
         assert_eq!(link.backlog(now), 20 * MS);
         assert!(link.take(now + 5 * MS, 5000, now, 0));
         assert!(link.take(now + 25 * MS, 2000, ahead, 0), "it has drained");
+    }
+
+    #[test]
+    fn long_slices_that_are_ahead_follow_each_other_such_that_the_link_does_not_run_dry() {
+        // A slice takes 5 ms.
+        let link = link(1_000_000, 20);
+        let (now, ahead) = (1000 * MS, 5000 * MS);
+        assert!(link.take(now, 5000, ahead, 0));
+        assert!(!link.take(now + 4 * MS, 5000, ahead, 0), "1 ms waits");
+        assert!(link.take(now + 4 * MS + 1, 5000, ahead, 0));
+        let turns = (5..1000).filter(|turn| link.take(now + turn * MS + 1, 5000, ahead, 0));
+        assert_eq!(turns.count(), 199, "one every 5 ms");
     }
 
     #[test]

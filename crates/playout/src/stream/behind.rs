@@ -32,6 +32,13 @@ impl<H: Host> Stream<H> {
             .max(now.saturating_sub(since.unwrap_or(now)))
     }
 
+    /// By how much later than by its timetable it needs what comes next: who is so far behind that the timetable is moved, or
+    /// whose reader is, goes on from where they are.
+    pub(super) fn goes_on_later(&self, now: u64) -> u64 {
+        let lag = self.lag(now);
+        if lag > self.rules.catch_up { lag } else { 0 }
+    }
+
     /// Moves the timetable on by `nanos`: what was late is due now.
     pub(crate) fn shift(&mut self, nanos: u64) {
         self.wall += nanos;

@@ -63,6 +63,11 @@ impl OnLink {
         has
     }
 
+    /// Whether room was taken in this walk.
+    pub(super) fn has_room(&self) -> bool {
+        self.reserved > 0
+    }
+
     /// Sets right what was taken of the links, after a walk.
     pub(crate) fn settle(&mut self, now: u64) {
         let (reserved, handed) = (

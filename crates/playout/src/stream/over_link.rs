@@ -56,6 +56,13 @@ impl<H: Host> Stream<H> {
         link.is_none_or(|link| link.take(now, bytes, due, lane))
     }
 
+    /// Whether it may send something over its links now for which no room was taken: it had nothing to send when it was
+    /// taken up, as one that has begun since.
+    pub(crate) fn has_no_room(&self, now: u64) -> bool {
+        let link = self.link.as_ref();
+        link.is_some_and(|link| !link.has_room()) && self.next_on_link(now).is_some()
+    }
+
     /// Whether a packet that is asked for again finds room on its links.
     pub(crate) fn link_has_room_again(&mut self, now: u64, lane: usize) -> bool {
         self.takes_room(now, (now, PACKET), lane)

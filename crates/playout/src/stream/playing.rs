@@ -47,7 +47,7 @@ impl<H: Host> Stream<H> {
             let deadline = match playing {
                 // Its reader is late, not the film: those who are on time come first.
                 true if self.is_slow() => now + LAST,
-                true => self.wall_of(self.leaves(due)),
+                true => self.wall_of(self.leaves(due)) + self.goes_on_later(now),
                 false => now + NEWCOMER,
             };
             let want = Want {

@@ -8,8 +8,9 @@ use proptest::prelude::*;
 use reelway_demand::Carriage;
 use reelway_media::Nanos;
 use reelway_playout::{
-    Again, Cursor, Cut, Effect, Frame, Group, Host, InMemory, Job, Lane, NewStream, Outline,
-    PlayInfo, Prefetch, Resend, Rules, Script, Share, State, Stream, StreamId, TURN, Track, Want,
+    Again, Cursor, Cut, Effect, Frame, Group, Host, InMemory, Job, Lane, NewStream, OnLink,
+    Outline, PlayInfo, Prefetch, Resend, Rules, Script, Share, State, Stream, StreamId, TURN,
+    Track, Want, Way,
 };
 use reelway_rtp::Bytes;
 
@@ -122,6 +123,8 @@ pub struct World {
     pub wanted: Vec<(u64, Want)>,
     /// Packets of each group that came.
     pub packets: HashMap<usize, usize>,
+    /// The limited link over which streams that are added from now on are sent.
+    pub way: Option<Arc<Way>>,
     /// Packets sent again: when, of which stream, and their numbers in their groups.
     pub again: Vec<(u64, StreamId, u32)>,
 }
@@ -162,6 +165,7 @@ impl World {
             turns: Vec::new(),
             wanted: Vec::new(),
             packets: HashMap::new(),
+            way: None,
             again: Vec::new(),
         }
     }
@@ -201,13 +205,15 @@ impl World {
             cursor: Cursor::new(0, groups, 0, BURST, true),
             path: Beside,
         };
+        let way = self.way.clone();
+        let link = way.map(|way| Box::new(OnLink::new(way, self.rules.link_ahead, u64::MAX)));
         let stream = Stream::new(NewStream {
             id,
             script: Arc::new(File(outline)),
             tracks: vec![track],
             carriage,
             held: self.held,
-            link: None,
+            link,
             rules: self.rules.clone(),
             wish: (0, None),
             reply: id,
@@ -347,7 +353,8 @@ impl World {
         let (id, seq) = (stream.id(), stream.tracks[0].seq);
         let all = job.due.end - job.due.first;
         assert!(all > 0, "{job:?}");
-        assert!(self.held || job.due.at < self.now + TURN, "{job:?}");
+        let is_ahead = self.held || self.way.is_some();
+        assert!(is_ahead || job.due.at < self.now + TURN, "{job:?}");
         let leaves = if self.held { job.due.departs } else { self.now };
         self.jobs += 1;
         let (takes, refuses) = World::next_of(&self.kernel, self.jobs).unwrap_or((all, 0));
