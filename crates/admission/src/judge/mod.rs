@@ -423,7 +423,7 @@ impl Admission {
         Some(before)
     }
 
-    /// The same, if there is room for it. Nothing changes if there is not.
+    /// The same, if there is room for it. False, and nothing changes, if there is not.
     pub fn change_if_room(
         &mut self,
         now: u64,

@@ -117,7 +117,7 @@ impl<H: Host> Lane<H> {
             if stream.is_over(now) {
                 stream.end(&mut self.effects);
             } else if stream.has_no_room(now) {
-                // It lines up when it is put where it is due next.
+                // It lines up when this walk is settled.
             } else if stream.is_tcp() {
                 connections.push(*place);
             } else {

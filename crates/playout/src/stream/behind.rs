@@ -32,8 +32,8 @@ impl<H: Host> Stream<H> {
             .max(now.saturating_sub(since.unwrap_or(now)))
     }
 
-    /// By how much later than by its timetable it needs what comes next: who is so far behind that the timetable is moved, or
-    /// whose reader is, goes on from where they are.
+    /// How much later than by its timetable it needs what comes next, ns: a stream that is so far behind goes on from where it
+    /// is, by a timetable that has been moved, or as fast as its reader reads.
     pub(super) fn goes_on_later(&self, now: u64) -> u64 {
         let lag = self.lag(now);
         if lag > self.rules.catch_up { lag } else { 0 }

@@ -56,8 +56,8 @@ impl<H: Host> Stream<H> {
         link.is_none_or(|link| link.take(now, bytes, due, lane))
     }
 
-    /// Whether it may send something over its links now for which no room was taken: it had nothing to send when it was
-    /// taken up, as one that has begun since.
+    /// Whether it may send something over its links now for which no room was taken: when its turn came it had nothing to
+    /// send, and has begun since.
     pub(crate) fn has_no_room(&self, now: u64) -> bool {
         let link = self.link.as_ref();
         link.is_some_and(|link| !link.has_room()) && self.next_on_link(now).is_some()
