@@ -79,7 +79,7 @@ impl Flows {
         self.at = now;
         let would = |flow: &Flow| flow.left.min(u128::from(flow.speed) * since);
         let all: u128 = self.on_way.values().map(would).sum();
-        let some = wire.takes_flows(now.nanos(), all);
+        let some = wire.takes_flows(now.nanos(), all, self.told.rate());
         for flow in self.on_way.values_mut() {
             let would = would(flow);
             flow.left -= match some == all {

@@ -8,9 +8,9 @@ pub(crate) const QUEUE: u64 = 20_000_000;
 /// beside them when both are due.
 const BESIDE: u64 = 8 * 1538;
 
-/// How much more of the queue is borne until it is empty, ns, once windows over HTTP were in it. What a client takes more
-/// slowly than it might is longer on its way than the link was told.
-const OF_HTTP: u64 = QUEUE / 2;
+/// How much more of the queue is borne, ns, for what comes over HTTP without the link's being told: what a client takes more
+/// slowly than it might is longer on its way than was said.
+const UNTOLD: u64 = QUEUE / 2;
 
 /// The network.
 #[derive(Debug)]
@@ -21,8 +21,8 @@ pub(crate) struct Wire {
     drained: u64,
     /// Up to when what viewers over HTTP are sent has been added to it, ns.
     at: u64,
-    /// Whether some of it has been in the queue since that was empty.
-    mixed: bool,
+    /// How long what the link was not told of takes, ns: it stays in the queue until that is empty.
+    untold: u64,
     /// What the queue bears until it is empty, ns: more than usually while a frame of TCP is in it that is longer, and found it
     /// empty.
     bears: u64,
@@ -37,7 +37,7 @@ impl Wire {
             rate,
             drained: 0,
             at: 0,
-            mixed: false,
+            untold: 0,
             bears: QUEUE,
             one_in,
         }
@@ -54,8 +54,8 @@ impl Wire {
     }
 
     /// Connections would have sent so many billionths of a byte since it was asked last: what of that the link takes. TCP
-    /// sends no more than what leaves its queue no longer than it may be.
-    pub fn takes_flows(&mut self, now: u64, would: u128) -> u128 {
+    /// sends no more than what leaves its queue no longer than it may be. The link was told of so many bytes a second.
+    pub fn takes_flows(&mut self, now: u64, would: u128, told: u64) -> u128 {
         let Some(rate) = self.rate else {
             return would;
         };
@@ -64,7 +64,9 @@ impl Wire {
         let room = (now + QUEUE).saturating_sub(begins);
         let takes = would.min(u128::from(room) * u128::from(rate));
         self.drained = begins + u64::try_from(takes / u128::from(rate)).unwrap_or(u64::MAX / 2);
-        self.mixed |= takes > 0;
+        let known = u128::from(told) * u128::from(now.saturating_sub(before));
+        let untold = takes.saturating_sub(known) / u128::from(rate);
+        self.untold = UNTOLD.min(self.untold + u64::try_from(untold).unwrap_or(UNTOLD));
         takes
     }
 
@@ -79,11 +81,10 @@ impl Wire {
         self.drained = now + all;
         if before <= beside {
             self.bears = if is_frame { all.max(QUEUE) } else { QUEUE };
-            self.mixed = false;
+            self.untold = 0;
             return None;
         }
         let judged = if is_frame { before } else { all };
-        let of_http = if self.mixed { OF_HTTP } else { 0 };
-        (judged > self.bears + of_http + beside).then_some(all)
+        (judged > self.bears + self.untold + beside).then_some(all)
     }
 }
