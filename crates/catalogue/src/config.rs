@@ -6,6 +6,7 @@ use std::time::Duration;
 use reelway_media::IndexOptions;
 
 use crate::counter::CountConfig;
+use crate::growth::ANEW;
 use crate::unsaved::IndexMemory;
 
 /// Which directories, and where indexes are kept.
@@ -19,6 +20,9 @@ pub struct DirectoryConfig {
     pub memory: IndexMemory,
     /// Longest time between two walks over the directories.
     pub rescan: Duration,
+    /// A film that grows is not indexed anew more often than this. A playlist that is not over has to have another segment each one
+    /// and a half times its longest (RFC 8216, section 6.2.2).
+    pub anew_every: Duration,
     /// Bytes that are read at once: a film that lies on its disk in smaller pieces is told.
     pub block_bytes: u32,
     /// Bytes of a film that are indexed first, where it has more than twice as many and must be read whole: so much of it plays
@@ -47,6 +51,7 @@ impl Default for DirectoryConfig {
             index: None,
             memory: IndexMemory::default(),
             rescan: Duration::from_secs(60),
+            anew_every: ANEW,
             block_bytes: 256 << 10,
             // Ten seconds of a slow disk, and some minutes of film.
             beginning: 1 << 30,

@@ -84,8 +84,8 @@ impl Growing {
     }
 }
 
-/// A file that grows is not indexed more often than this.
-const SHORTEST: Duration = Duration::from_secs(5);
+/// A film that grows is not indexed anew more often than this, unless its shelf says otherwise.
+pub(crate) const ANEW: Duration = Duration::from_secs(5);
 /// Nor does indexing it take more than this part of the time.
 const PART: u32 = 20;
 
@@ -144,10 +144,10 @@ impl Pace {
         self.0.insert(path.to_owned(), (now, time));
     }
 
-    /// Whether it is time to index a file again that has grown.
-    pub fn is_due(&self, path: &Path, now: Monotonic) -> bool {
+    /// Whether it is time to index a file again that has grown, which is not done more often than `every`.
+    pub fn is_due(&self, path: &Path, now: Monotonic, every: Duration) -> bool {
         let last = self.0.get(path);
-        last.is_none_or(|(ended, took)| now.since(*ended) >= SHORTEST.max(*took * PART))
+        last.is_none_or(|(ended, took)| now.since(*ended) >= every.max(*took * PART))
     }
 
     /// Forgets the files that are not there any more.
@@ -192,14 +192,15 @@ mod tests {
         let mut pace = Pace::default();
         let path = Path::new("/films/recording.ts");
         let at = |seconds: u64| Monotonic::from_nanos(seconds * 1_000_000_000);
-        assert!(pace.is_due(path, at(100)));
+        assert!(pace.is_due(path, at(100), ANEW));
         pace.took(path, at(100), Duration::from_millis(10));
-        assert!(!pace.is_due(path, at(104)));
-        assert!(pace.is_due(path, at(105)));
+        assert!(!pace.is_due(path, at(104), ANEW));
+        assert!(pace.is_due(path, at(105), ANEW));
+        assert!(pace.is_due(path, at(102), Duration::from_secs(2)));
         pace.took(path, at(105), Duration::from_secs(3));
-        assert!(!pace.is_due(path, at(164)));
-        assert!(pace.is_due(path, at(165)));
+        assert!(!pace.is_due(path, at(164), ANEW));
+        assert!(pace.is_due(path, at(165), ANEW));
         pace.retain(|_| false);
-        assert!(pace.is_due(path, at(105)));
+        assert!(pace.is_due(path, at(105), ANEW));
     }
 }

@@ -16,7 +16,7 @@ use tracing::warn;
 use crate::entry::{Entry, State};
 use crate::growth::{self, First, Pace};
 use crate::index_file::IndexFile;
-use crate::indexing::{YOUNG, foreign_container};
+use crate::indexing::foreign_container;
 use crate::library::{Change, Shared};
 use crate::reading;
 use crate::seen::{self, new_entry};
@@ -73,7 +73,7 @@ impl Keeper {
                 .any(|entry| matches!(entry.state, State::NotReady { .. }));
             let mut patience = self.shared.shelf.patience(is_unfinished);
             if self.growing {
-                patience = patience.min(YOUNG);
+                patience = patience.min(self.shared.shelf.anew_every());
             }
             if self.shared.memory.problem().is_some() {
                 patience = patience.min(UNSAVED);
@@ -118,7 +118,7 @@ impl Keeper {
             .map(|named| (named.name, named.set))
             .unzip();
         let mut change = Change::default();
-        let now = reelway_clock::now();
+        let (now, every) = (reelway_clock::now(), self.shared.shelf.anew_every());
         let grown = self.grown(&names, &found);
         let mut to_index = Vec::new();
         let mut entries = BTreeMap::new();
@@ -148,7 +148,7 @@ impl Keeper {
                 }
                 // Played as far as it was indexed, until it is indexed again.
                 Some(old) if grown.contains(&name) => {
-                    if self.pace.is_due(&found.path, now) {
+                    if self.pace.is_due(&found.path, now, every) {
                         to_index.push((name.clone(), found.clone()));
                     }
                     if old.subtitles != found.subtitles || old.set != set {

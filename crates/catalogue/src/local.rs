@@ -25,6 +25,7 @@ use crate::shelf::{FoundFilm, Shelf};
 pub(crate) struct Local {
     films: Vec<PathBuf>,
     rescan: Duration,
+    anew_every: Duration,
     block_bytes: u64,
     beginning: u64,
     options: IndexOptions,
@@ -55,6 +56,7 @@ impl Local {
         Local {
             films: config.films.clone(),
             rescan: config.rescan,
+            anew_every: config.anew_every,
             block_bytes: config.block_bytes.into(),
             beginning: config.beginning,
             options: config.options(),
@@ -140,6 +142,10 @@ impl Shelf for Local {
             return None;
         }
         index_beginning(&found.path, &found.identity, self.beginning, scratch)
+    }
+
+    fn anew_every(&self) -> Duration {
+        self.anew_every
     }
 
     fn patience(&self, unfinished: bool) -> Duration {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use reelway_media::{Index, Scratch};
 use reelway_sys::FileIdentity;
 
-use crate::growth::Said;
+use crate::growth::{ANEW, Said};
 use crate::indexing::IndexingError;
 use crate::placement::Soon;
 use crate::progress::Progress;
@@ -67,6 +67,11 @@ pub trait Shelf: Send + Sync + 'static {
         _file: &'a SubtitleFile,
     ) -> Soon<'a, Result<Arc<str>, String>> {
         Box::pin(async { Err("it is on this machine".to_owned()) })
+    }
+
+    /// A film that grows is not indexed anew more often than this.
+    fn anew_every(&self) -> Duration {
+        ANEW
     }
 
     /// Longest time between two looks; `unfinished`: there are films that may be ready soon.

@@ -57,15 +57,18 @@ impl Films {
         (store, state, id): (&Store, &Path, &str),
         indexes: &IndexMemory,
     ) -> anyhow::Result<Opened> {
+        let usual = DirectoryConfig::default();
+        let segment = Duration::from_secs(config.http.segment.into());
         let mut libraries = vec![Arc::new(Directory::open(DirectoryConfig {
             films: self.here,
+            anew_every: usual.anew_every.min(segment),
             index: Some(state.join("index")),
             memory: indexes.clone(),
             block_bytes: config.pool.block.as_u64() as u32,
             beginning: config.index.beginning.as_u64(),
             frame_rate: (config.index.frame_rate.0, config.index.frame_rate.1),
             count: count(config, store),
-            ..DirectoryConfig::default()
+            ..usual
         }))];
         let redirects = self
             .siblings
