@@ -6,7 +6,7 @@ use std::time::Duration;
 use reelway_media::IndexOptions;
 
 use crate::counter::CountConfig;
-use crate::growth::ANEW;
+use crate::growth::ANEW_EVERY;
 use crate::unsaved::IndexMemory;
 
 /// Which directories, and where indexes are kept.
@@ -51,7 +51,7 @@ impl Default for DirectoryConfig {
             index: None,
             memory: IndexMemory::default(),
             rescan: Duration::from_secs(60),
-            anew_every: ANEW,
+            anew_every: ANEW_EVERY,
             block_bytes: 256 << 10,
             // Ten seconds of a slow disk, and some minutes of film.
             beginning: 1 << 30,

@@ -85,7 +85,7 @@ impl Growing {
 }
 
 /// A film that grows is not indexed anew more often than this, unless its shelf says otherwise.
-pub(crate) const ANEW: Duration = Duration::from_secs(5);
+pub(crate) const ANEW_EVERY: Duration = Duration::from_secs(5);
 /// Nor does indexing it take more than this part of the time.
 const PART: u32 = 20;
 
@@ -192,15 +192,15 @@ mod tests {
         let mut pace = Pace::default();
         let path = Path::new("/films/recording.ts");
         let at = |seconds: u64| Monotonic::from_nanos(seconds * 1_000_000_000);
-        assert!(pace.is_due(path, at(100), ANEW));
+        assert!(pace.is_due(path, at(100), ANEW_EVERY));
         pace.took(path, at(100), Duration::from_millis(10));
-        assert!(!pace.is_due(path, at(104), ANEW));
-        assert!(pace.is_due(path, at(105), ANEW));
+        assert!(!pace.is_due(path, at(104), ANEW_EVERY));
+        assert!(pace.is_due(path, at(105), ANEW_EVERY));
         assert!(pace.is_due(path, at(102), Duration::from_secs(2)));
         pace.took(path, at(105), Duration::from_secs(3));
-        assert!(!pace.is_due(path, at(164), ANEW));
-        assert!(pace.is_due(path, at(165), ANEW));
+        assert!(!pace.is_due(path, at(164), ANEW_EVERY));
+        assert!(pace.is_due(path, at(165), ANEW_EVERY));
         pace.retain(|_| false);
-        assert!(pace.is_due(path, at(105), ANEW));
+        assert!(pace.is_due(path, at(105), ANEW_EVERY));
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use reelway_media::{Index, Scratch};
 use reelway_sys::FileIdentity;
 
-use crate::growth::{ANEW, Said};
+use crate::growth::{ANEW_EVERY, Said};
 use crate::indexing::IndexingError;
 use crate::placement::Soon;
 use crate::progress::Progress;
@@ -71,7 +71,7 @@ pub trait Shelf: Send + Sync + 'static {
 
     /// A film that grows is not indexed anew more often than this.
     fn anew_every(&self) -> Duration {
-        ANEW
+        ANEW_EVERY
     }
 
     /// Longest time between two looks; `unfinished`: there are films that may be ready soon.

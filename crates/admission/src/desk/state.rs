@@ -234,7 +234,7 @@ impl Desk {
             interval, mut near, ..
         } = beside;
         if let Some(demand) = self.shared(needs) {
-            // Who waits for the beginning was judged as one who plays alone, which in some seconds may be less.
+            // A viewer who waits for the beginning was judged as one who plays alone, which in some seconds is less.
             if is_later {
                 near = self.sharing.near(None, Some(demand), since.nanos(), times);
                 let held = held_beside(demand, near.as_ref());
