@@ -127,6 +127,7 @@ class Viewer:
         self.lock = threading.Lock()
         self.run = 0
         self.failure = None
+        self.sinks = []
         self.obus = Obus(os.environ["OBUS_TO"]) if "OBUS_TO" in os.environ else None
         self.pipeline = Gst.Pipeline.new()
         self.source = Gst.ElementFactory.make("rtspsrc")
@@ -200,6 +201,7 @@ class Viewer:
             self.say(frame=kind, **place("frame", info.get_buffer()))
             return PASS
 
+        self.sinks.append(branch.get_by_name("sink"))
         depay = branch.get_by_name("depay")
         if encoding == "AV1":
             depay.get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, stamped)
@@ -235,6 +237,11 @@ class Viewer:
             self.wait(1)
             sys.exit(f"{state} refused")
 
+    def wait_for_buffers(self, do):
+        """Whether a change of state or a seek is done only when each sink has something to show."""
+        for sink in self.sinks:
+            sink.set_property("async", do)
+
     def step(self, name, value):
         if name == "seek":
             self.run += 1
@@ -243,9 +250,13 @@ class Viewer:
             self.state(Gst.State.PLAYING)
             self.wait(float(value))
         elif name == "pause":
+            # A sink that has nothing at hand would wait for the next buffer, and PLAYING for that: rtspsrc would pause for good,
+            # for it gets none before it has sent PLAY. That is so where packets were late.
+            self.wait_for_buffers(False)
             self.state(Gst.State.PAUSED)
             self.wait(float(value))
             self.state(Gst.State.PLAYING)
+            self.wait_for_buffers(True)
         elif name == "seek":
             place = int(float(value) * SECOND)
             if not self.pipeline.seek_simple(TIME, Gst.SeekFlags.FLUSH, place):
