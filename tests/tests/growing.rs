@@ -1,6 +1,6 @@
 //! Recordings that grow while they are played.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -20,15 +20,15 @@ struct Begun {
     _dir: tempfile::TempDir,
 }
 
-/// Begins a recording of this kind, in segments of two seconds.
-fn begin(extension: &str, set: impl FnOnce(Options) -> Options) -> Begun {
+/// Begins a recording of this kind, in segments of so many seconds.
+fn begin(extension: &str, segment: u32, set: impl FnOnce(Options) -> Options) -> Begun {
     let whole = whole(extension);
     let dir = films::temp_dir("library-");
     let path = dir.path().join(format!("recording.{extension}"));
     File::create(&path)
         .and_then(|mut file| file.write_all(&whole[..whole.len() / 3]))
         .expect("a recording");
-    let server = set(Options::new(dir.path()).set("http.segment", 2)).start();
+    let server = set(Options::new(dir.path()).set("http.segment", segment)).start();
     server.wait_indexed();
     let seconds = duration(&server);
     assert!((5.0..25.0).contains(&seconds), "{seconds}");
@@ -52,7 +52,7 @@ fn grows(server: &Server) -> bool {
 }
 
 fn a_recording_is_played_as_far_as_it_was(extension: &str) {
-    let recording = begin(extension, at_once);
+    let recording = begin(extension, 2, at_once);
     let (whole, path, server) = (&recording.whole, &recording.path, &recording.server);
     let (first, third) = (recording.seconds, whole.len() / 3);
     // Nothing tells yet that there will be more.
@@ -138,7 +138,7 @@ fn a_fragmented_mp4_that_grows_is_played_as_far_as_it_was_and_then_further() {
 
 #[test]
 fn ffmpeg_follows_a_recording_over_hls_until_it_ends() {
-    let recording = begin("ts", at_once);
+    let recording = begin("ts", 2, at_once);
     let (whole, path, server) = (&recording.whole, &recording.path, &recording.server);
     let (first, cut) = (recording.seconds, whole.len() / 3);
     append(path, &whole[cut..cut + cut / 2]);
@@ -167,13 +167,48 @@ fn ffmpeg_follows_a_recording_over_hls_until_it_ends() {
 }
 
 #[test]
+fn a_recording_has_ended_soon_after_the_program_has_closed_it_that_kept_it_open() {
+    // Otherwise it has ended when it has not grown for a minute.
+    let recording = begin("ts", 20, at_once);
+    let (whole, path, server) = (&recording.whole, &recording.path, &recording.server);
+    let mut file = OpenOptions::new()
+        .append(true)
+        .open(path)
+        .expect("the recording");
+    let mut rest = &whole[whole.len() / 3..];
+    let mut longer = recording.seconds;
+    let mut write = |size: usize| {
+        let (part, more) = rest.split_at(rest.len().min(size));
+        file.write_all(part).expect("more of it");
+        rest = more;
+    };
+    // It is indexed again every five seconds: after the second time it has been written for longer than that.
+    for _ in 0..2 {
+        let seconds = wait::until(SECONDS, || {
+            write(whole.len() / 2000);
+            Some(duration(server)).filter(|now| *now > longer)
+        });
+        longer = seconds.expect("it was indexed again");
+        assert!(grows(server));
+    }
+    write(whole.len());
+    drop(file);
+    let ended = wait::until(SECONDS, || (!grows(server)).then_some(()));
+    assert!(ended.is_some(), "the recording ends");
+    let manifest = server.get("/recording/dash/main.mpd").text();
+    assert!(manifest.contains("type=\"static\""), "{manifest}");
+    let played = packets(&server.http_url("recording/hls/main.m3u8"), &[]);
+    assert_eq!(played, packets(&path.display().to_string(), &[]));
+}
+
+#[test]
 fn what_a_recording_has_grown_by_and_what_may_come_is_booked_for_viewers_over_hls() {
     let limited = |options: Options| {
         options
             .set("http.ahead", 2)
             .flag("--capacity", "net=100Mbit")
     };
-    let recording = begin("ts", limited);
+    let recording = begin("ts", 2, limited);
     let (whole, path, server) = (&recording.whole, &recording.path, &recording.server);
     let (first, third) = (recording.seconds, whole.len() / 3);
     // Of the coming minute, the steps in which something is booked.

@@ -75,15 +75,23 @@ pub struct Growing {
     pub is_behind: bool,
     /// It did not grow: its file has more than was indexed first.
     pub is_begun: bool,
+    /// When the program that had kept its file open while it wrote has closed it, if the kernel told.
+    pub closed: Option<Monotonic>,
 }
 
 impl Growing {
-    /// Whether it still grows: it has not rested for so long.
+    /// Whether it still grows: it has not rested for so long, or was closed a moment ago.
     pub fn still(&self, now: Monotonic, rest: Duration) -> bool {
-        self.is_behind || now.since(self.seen) < rest
+        let may_go_on = match self.closed {
+            Some(at) => now.since(at) < rest.min(OPENED_AGAIN),
+            None => now.since(self.seen) < rest,
+        };
+        self.is_behind || may_go_on
     }
 }
 
+/// A program that closes a file and opens it again, to go on with it, does so within this.
+const OPENED_AGAIN: Duration = Duration::from_secs(2);
 /// A film that grows is not indexed anew more often than this, unless its shelf says otherwise.
 pub(crate) const ANEW_EVERY: Duration = Duration::from_secs(5);
 /// Nor does indexing it take more than this part of the time.
@@ -164,14 +172,20 @@ mod tests {
     fn a_recording_grows_until_it_has_rested_and_all_of_it_is_indexed() {
         let seconds = |seconds: u64| Monotonic::from_nanos(seconds * 1_000_000_000);
         let rest = Duration::from_secs(18);
-        let growing = |is_behind| Growing {
+        let growing = |is_behind, closed| Growing {
             seen: seconds(100),
             is_behind,
             is_begun: false,
+            closed,
         };
-        assert!(growing(false).still(seconds(117), rest));
-        assert!(!growing(false).still(seconds(118), rest));
-        assert!(growing(true).still(seconds(500), rest));
+        assert!(growing(false, None).still(seconds(117), rest));
+        assert!(!growing(false, None).still(seconds(118), rest));
+        assert!(growing(true, None).still(seconds(500), rest));
+        // Who wrote it has closed it.
+        let closed = Some(seconds(99));
+        assert!(growing(false, closed).still(seconds(100), rest));
+        assert!(!growing(false, closed).still(seconds(101), rest));
+        assert!(growing(true, closed).still(seconds(500), rest));
     }
 
     #[test]

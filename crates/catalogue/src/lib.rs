@@ -38,6 +38,7 @@ mod shelf;
 mod subtitles;
 mod unsaved;
 mod uploads;
+mod writers;
 
 pub use below::Below;
 pub use catalogue::Catalogue;

@@ -171,6 +171,7 @@ impl Shared {
             subtitles: entry.subtitles.clone(),
             said: None,
             problem: None,
+            closed: None,
         };
         let indexed = self
             .shelf

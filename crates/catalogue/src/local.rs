@@ -3,10 +3,11 @@
 use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use notify::event::{AccessKind, AccessMode, ModifyKind};
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use reelway_media::{Index, IndexOptions, Indexer, Scratch};
 use reelway_supervise::lock;
 use reelway_sys::FileIdentity;
@@ -20,6 +21,7 @@ use crate::progress::Progress;
 use crate::recordings::Recordings;
 use crate::scan::scan;
 use crate::shelf::{FoundFilm, Shelf};
+use crate::writers::Writers;
 
 /// Directories, and what is known of the ways into them.
 pub(crate) struct Local {
@@ -31,6 +33,7 @@ pub(crate) struct Local {
     options: IndexOptions,
     eyes: Mutex<Eyes>,
     recordings: Mutex<Recordings>,
+    writers: Arc<Mutex<Writers>>,
 }
 
 struct Eyes {
@@ -43,10 +46,17 @@ struct Eyes {
 impl Local {
     /// Changes in the directories wake the keeper.
     pub fn new(config: &DirectoryConfig, wake: mpsc::Sender<Event>) -> Local {
+        let writers: Arc<Mutex<Writers>> = Arc::default();
+        let known = Arc::clone(&writers);
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             // Reading a film is no change to it; without this the server would wake itself.
-            let only_read = event.as_ref().is_ok_and(|event| event.kind.is_access());
+            let only_read = event.as_ref().is_ok_and(|event| {
+                let is_closed =
+                    event.kind == EventKind::Access(AccessKind::Close(AccessMode::Write));
+                event.kind.is_access() && !is_closed
+            });
             if !only_read {
+                note(&mut lock(&known), event.as_ref().ok());
                 let _ = wake.send(Event::Changed);
             }
         });
@@ -61,6 +71,7 @@ impl Local {
             beginning: config.beginning,
             options: config.options(),
             recordings: Mutex::default(),
+            writers,
             eyes: Mutex::new(Eyes {
                 watcher,
                 watched: HashSet::new(),
@@ -93,7 +104,7 @@ impl Local {
 
 impl Shelf for Local {
     fn look(&self) -> Result<Vec<FoundFilm>, String> {
-        let scan = scan(&self.films);
+        let mut scan = scan(&self.films);
         let mut eyes = lock(&self.eyes);
         let mut problems = scan.problems;
         problems.extend(eyes.watch(&self.films, &scan.folders));
@@ -104,6 +115,13 @@ impl Shelf for Local {
             let found = films.find(|film| film.path == path);
             found.map(|film| film.identity)
         });
+        let mut writers = lock(&self.writers);
+        let there: HashSet<&Path> = scan.films.iter().map(|film| &*film.path).collect();
+        writers.retain(|path| there.contains(path));
+        for film in &mut scan.films {
+            film.closed = writers.has_closed(&film.path);
+        }
+        drop(writers);
         Ok(scan.films)
     }
 
@@ -152,6 +170,21 @@ impl Shelf for Local {
         match unfinished {
             true => self.rescan.min(YOUNG),
             false => self.rescan,
+        }
+    }
+}
+
+/// Notes what happened to the files of films; `None`: not all of it was told.
+fn note(writers: &mut Writers, event: Option<&notify::Event>) {
+    let Some(event) = event.filter(|event| !event.need_rescan()) else {
+        return writers.clear();
+    };
+    let now = reelway_clock::now();
+    for path in &event.paths {
+        match event.kind {
+            EventKind::Modify(ModifyKind::Data(_)) => writers.changed(path, now),
+            EventKind::Access(_) => writers.closed(path, now),
+            _ => {}
         }
     }
 }

@@ -116,6 +116,7 @@ impl Reading<'_> {
                 seen: reelway_clock::now(),
                 is_behind: true,
                 is_begun: true,
+                closed: found.closed,
             }),
             ..played
         });
@@ -225,6 +226,7 @@ impl Reading<'_> {
                 seen: reelway_clock::now(),
                 is_behind: false,
                 is_begun: false,
+                closed: found.closed,
             }),
             ..new_entry(name, found, state)
         });
@@ -310,6 +312,7 @@ mod tests {
             subtitles: Vec::new(),
             said: None,
             problem: None,
+            closed: None,
         }
     }
 

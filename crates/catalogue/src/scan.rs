@@ -53,6 +53,7 @@ pub(crate) fn scan(roots: &[PathBuf]) -> Scan {
                     subtitles: only.into_values().next().unwrap_or_default(),
                     said: None,
                     problem: None,
+                    closed: None,
                 });
             }
             Err(error) => scan.problems.push((root.clone(), error.to_string())),
@@ -130,6 +131,7 @@ fn walk(
                 subtitles: Vec::new(),
                 said: None,
                 problem: None,
+                closed: None,
             });
         } else if metadata.is_file() && is_subtitles(&path) {
             beside.push(Beside::new(path, &metadata));
@@ -145,6 +147,7 @@ fn walk(
                 subtitles: Vec::new(),
                 said: None,
                 problem: None,
+                closed: None,
             }),
             Err(error) => scan.problems.push((path, error.to_string())),
         }

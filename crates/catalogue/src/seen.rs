@@ -42,9 +42,14 @@ pub(crate) fn same(
                 seen: now,
                 is_behind: false,
                 is_begun: false,
+                closed: None,
             }),
         ),
-        _ => (old.first, old.growing),
+        _ => {
+            let closed = found.closed;
+            let growing = old.growing.map(|growing| Growing { closed, ..growing });
+            (old.first, growing)
+        }
     };
     let is_same =
         !shows_else && old.via == found.via && (first, growing) == (old.first, old.growing);
@@ -80,6 +85,7 @@ pub(crate) fn grown(old: &Entry, found: &FoundFilm, set: Set, now: Monotonic) ->
             seen: now,
             is_behind: true,
             is_begun: old.is_begun(),
+            closed: found.closed,
         }),
         ..old.clone()
     }
@@ -106,6 +112,7 @@ mod tests {
             subtitles: Vec::new(),
             said,
             problem: None,
+            closed: None,
         }
     }
 
@@ -146,6 +153,23 @@ mod tests {
         assert_eq!((last.growing, last.first), (None, first.first));
         let (again, _) = same(last.clone(), &rests, Set::default(), now);
         assert!(Arc::ptr_eq(&again, &last), "nothing has changed");
+    }
+
+    #[test]
+    fn that_a_recording_was_closed_counts_until_it_is_written_again() {
+        let now = Monotonic::from_nanos(1);
+        let short = found(10, None);
+        let longer = found(20, None);
+        let growing = Arc::new(grown(&entry(&short), &longer, Set::default(), now));
+        assert_eq!(growing.growing.unwrap().closed, None);
+        let closed = FoundFilm {
+            closed: Some(now),
+            ..longer.clone()
+        };
+        let (ended, _) = same(growing, &closed, Set::default(), now);
+        assert_eq!(ended.growing.unwrap().closed, Some(now));
+        let (opened, _) = same(ended, &longer, Set::default(), now);
+        assert_eq!(opened.growing.unwrap().closed, None);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use reelway_clock::Monotonic;
 use reelway_media::{Index, Scratch};
 use reelway_sys::FileIdentity;
 
@@ -31,6 +32,8 @@ pub struct FoundFilm {
     pub said: Option<Said>,
     /// Why it cannot be read now, in words.
     pub problem: Option<String>,
+    /// When the program that had kept its file open while it wrote has closed it, if that was told.
+    pub closed: Option<Monotonic>,
 }
 
 /// Where films are. Asked by the library's keeper, on its own thread, for which it may wait; indexing may also

@@ -179,6 +179,7 @@ impl Inner {
             subtitles: beside::files(subtitles),
             said: identity.of_recording().map(|_| told.said),
             problem,
+            closed: None,
         }
     }
 

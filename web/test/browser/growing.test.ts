@@ -1,6 +1,6 @@
 // A recording that grows while players in a real browser follow it to its end.
 import assert from "node:assert/strict";
-import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, open, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -10,7 +10,7 @@ import { browser, elsewhere, recipes, reelway, screenshot, until, visit, type Re
 import { Viewer } from "./watching";
 
 /** The recording's length in seconds, and how much of it there is when players come. */
-const [whole, early] = [40, 14];
+const [whole, early] = [50, 14];
 
 let server: Reelway;
 let chromium: Browser;
@@ -21,15 +21,16 @@ let recording: Promise<void>;
 
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), "reelway-recording-"));
-  await recipes.recording(join(folder, "whole.ts"));
+  await recipes.recording(whole)(join(folder, "whole.ts"));
   const bytes = await readFile(join(folder, "whole.ts"));
   const at = (second: number) => Math.floor((bytes.length * second) / whole);
   server = await reelway(
     { "recording.ts": (path) => writeFile(path, bytes.subarray(0, at(early / 2))) },
     { config: "[http]\nsegment = 2\n" },
   );
-  const path = join(server.films, "recording.ts");
-  await appendFile(path, bytes.subarray(at(early / 2), at(early)));
+  // Open for as long as it is written, as recorders have it.
+  const file = await open(join(server.films, "recording.ts"), "a");
+  await file.appendFile(bytes.subarray(at(early / 2), at(early)));
   const manifest = async () => (await fetch(`${server.http}/recording/dash/main.mpd`)).text();
   await until("the server has seen it grow", async () => (await manifest()).includes('type="dynamic"'));
   chromium = await browser();
@@ -39,9 +40,10 @@ before(async () => {
     for (let from = early; from < whole; ) {
       await new Promise((resolve) => setTimeout(resolve, 250));
       const to = Math.min(whole, early + (Date.now() - began) / 1000);
-      await appendFile(path, bytes.subarray(at(from), at(to)));
+      await file.appendFile(bytes.subarray(at(from), at(to)));
       from = to;
     }
+    await file.close();
   })();
 });
 
@@ -52,6 +54,16 @@ after(async () => {
   await other?.stop();
   await rm(folder, { recursive: true, force: true });
 });
+
+let turn: Promise<unknown> = Promise.resolve();
+
+/** Begins when all that came before have begun. To begin takes a player seconds of a small machine, in which those beside it that have
+ * loaded little would run dry. */
+function inTurn<T>(begin: () => Promise<T>): Promise<T> {
+  const begun = turn.then(begin);
+  turn = begun.catch(() => {});
+  return begun;
+}
 
 describe("a recording that grows", { concurrency: 5 }, () => {
   for (const [name, file, kind] of [
@@ -65,10 +77,16 @@ describe("a recording that grows", { concurrency: 5 }, () => {
       const { urls } = await server.json<FilmDetail>("/api/films/recording");
       const address = new URL(urls[kind] ?? "", server.http).href;
       const url = file ? `${other.base}/${file}.html?${encodeURIComponent(address)}` : `${server.http}/#/film/recording`;
-      const { page, complaints, close } = await visit(chromium, url);
-      if (!file) await page.getByRole("button", { name: "Play", exact: true }).first().click();
-      const viewer = await Viewer.of(page);
-      await viewer.play(1);
+      const { page, complaints, close, viewer } = await inTurn(async () => {
+        const visited = await visit(chromium, url);
+        if (!file) await visited.page.getByRole("button", { name: "Play", exact: true }).first().click();
+        const viewer = await Viewer.of(visited.page);
+        await viewer.play(1);
+        await viewer.reach(1);
+        const { position } = await viewer.report();
+        await viewer.reach(position + 2);
+        return { ...visited, viewer };
+      });
       const report = await viewer.end();
       if (!file) await screenshot(page, "recording");
       assert.equal(report.error, null, JSON.stringify(report));

@@ -59,10 +59,10 @@ export const recipes = {
       ...["-c:a", "aac", "-b:a", "64k", "-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=deu", path],
     ),
 
-  /** 40 s as a recorder writes them. */
-  recording: (path: string) =>
+  /** So many seconds as a recorder writes them. */
+  recording: (seconds: number) => (path: string) =>
     ffmpeg(
-      ...["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=40", "-f", "lavfi", "-i", "sine=f=330:r=48000:d=40"],
+      ...["-f", "lavfi", "-i", `testsrc2=s=320x180:r=25:d=${seconds}`, "-f", "lavfi", "-i", `sine=f=330:r=48000:d=${seconds}`],
       ...["-c:v", "libx264", "-preset", "veryfast", "-b:v", "500k", "-maxrate", "500k", "-bufsize", "250k", "-g", "25"],
       ...["-pix_fmt", "yuv420p", "-c:a", "aac", "-f", "mpegts", path],
     ),

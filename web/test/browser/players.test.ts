@@ -21,7 +21,7 @@ before(async () => {
     "demo.mp4": recipes.demo,
     "series/B-frames & two tongues.mp4": recipes.bFrames,
     "turned.mp4": recipes.turned,
-    "recorded.ts": recipes.recording,
+    "recorded.ts": recipes.recording(40),
     "modern/VP9 and Opus.webm": recipes.webm,
     "modern/FLAC.mkv": recipes.flac,
     "chapters.mp4": recipes.chapters,
