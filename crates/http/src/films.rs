@@ -186,7 +186,7 @@ fn version(identity: &FileIdentity, options: Options) -> String {
 }
 
 fn hash(identity: &FileIdentity, target: u64) -> String {
-    const FORMAT: u64 = 1;
+    const FORMAT: u64 = 2;
     let FileIdentity {
         device,
         inode,

@@ -86,10 +86,14 @@ pub fn mpd(package: &Package, links: Links<'_>) -> String {
     out
 }
 
-/// How long the film is, or how it grows.
+const MILLISECOND: Nanos = SECOND / 1000;
+
+/// How long the film is, or how it grows. What is stated is up to a millisecond longer than the film: dash.js (5.2) looks five times a
+/// second whether the stated end is reached. If it finds so before the browser has told that playing has ended, it goes back half a
+/// second and pauses there.
 fn presentation(package: &Package, recording: Option<Recording>) -> String {
     let Some(Recording { began, now }) = recording else {
-        let whole = duration(package.duration());
+        let whole = duration((package.duration() / MILLISECOND + 1) * MILLISECOND);
         return format!("type=\"static\" mediaPresentationDuration=\"{whole}\"");
     };
     let target = package

@@ -180,13 +180,13 @@ impl Fragment {
     }
 
     /// The samples that are served of those `read`, which are the fragment's own, with their times;
-    /// the fragment lasts until `end`.
+    /// the fragment lasts until `end`, and if it is the film's last one, nothing is shown after `last_shown`.
     pub(crate) fn time(
         &self,
         read: &[Sample],
         kind: Kind,
         timeline: &Timeline,
-        end: i64,
+        (end, last_shown): (i64, Option<i64>),
     ) -> Vec<Timed> {
         let mut dts = self.dts;
         let mut timed = Vec::with_capacity(read.len());
@@ -216,6 +216,11 @@ impl Fragment {
         for sample in timed.iter_mut().rev() {
             sample.duration = (until - sample.decoded).clamp(0, i64::from(u32::MAX)) as u32;
             until = sample.decoded;
+        }
+        // Players show a picture for as long as its decode duration. There is no next segment that would cut the last one short.
+        if let (Some(last), Some(end)) = (timed.last_mut(), last_shown) {
+            let left = (end - last.shown).clamp(0, i64::from(u32::MAX)) as u32;
+            last.duration = last.duration.min(left);
         }
         timed
     }

@@ -389,7 +389,9 @@ impl PackagedTrack {
             &mut read,
         )?;
         let end = self.table.fragment_end(index);
-        let timed = fragment.time(&read, self.kind, &self.timeline, end);
+        let is_last = index as usize + 1 == self.table.fragments.len();
+        let last_shown = is_last.then(|| self.table.end + self.timeline.priming);
+        let timed = fragment.time(&read, self.kind, &self.timeline, (end, last_shown));
         let header = fragment.header(self.id, index + 1, &timed);
         let mut out = Segment::default();
         out.push(Part::Inline(header.into()));

@@ -8,7 +8,8 @@
 //!
 //! - **Segments begin where they are shown.** `tfdt` of a segment is the earliest presentation time
 //!   in it. A picture that is decoded ahead of its turn is decoded at the segment's beginning instead,
-//!   and the last sample of a segment lasts until the next segment begins. Composition offsets are
+//!   and the last sample of a segment lasts until the next segment begins (of the last segment, until the film ends, from when it is
+//!   shown on). Composition offsets are
 //!   never negative and there is no edit list: both are read differently by different players.
 //! - **Sound primed before 0**: a decoder needs access units that are not heard (1024 or 2112
 //!   samples of AAC, Opus' pre-skip). They stay, decode time begins with 0 at the first of them, and

@@ -279,7 +279,7 @@ fn mpd_of_a_usual_film() {
     assert_eq!(
         mpd(&usual(), LINKS),
         r#"<?xml version="1.0" encoding="UTF-8"?>
-<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" profiles="urn:mpeg:dash:profile:isoff-live:2011" type="static" mediaPresentationDuration="PT14S" minBufferTime="PT6.016S" maxSegmentDuration="PT6.016S">
+<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" profiles="urn:mpeg:dash:profile:isoff-live:2011" type="static" mediaPresentationDuration="PT14.001S" minBufferTime="PT6.016S" maxSegmentDuration="PT6.016S">
   <ProgramInformation><Title>A &lt;film&gt;</Title></ProgramInformation>
   <Period id="0" start="PT0S">
     <AdaptationSet id="1" contentType="video" mimeType="video/mp4" segmentAlignment="true" startWithSAP="1" par="16:9">
