@@ -181,7 +181,7 @@ mod tests {
         assert!(growing(false, None).still(seconds(117), rest));
         assert!(!growing(false, None).still(seconds(118), rest));
         assert!(growing(true, None).still(seconds(500), rest));
-        // Who wrote it has closed it.
+        // The program that wrote it has closed it.
         let closed = Some(seconds(99));
         assert!(growing(false, closed).still(seconds(100), rest));
         assert!(!growing(false, closed).still(seconds(101), rest));

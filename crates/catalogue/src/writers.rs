@@ -1,5 +1,5 @@
-//! Programs that write films, as far as the kernel tells of them: one that has kept a film open while it wrote, and closes it, has
-//! made all of it.
+//! Programs that write films, as far as the kernel tells of them (inotify): one that kept a film's file open while it wrote has
+//! made all of it when it closes the file.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use reelway_clock::Monotonic;
 
-/// A program that has written a file for so long without closing it keeps it open until all is written. Others open and close it
-/// for each piece, and that they close it tells nothing.
+/// A program that has written a file for so long without closing it keeps it open until all is written. Others open and close a file
+/// for each piece; that they close it tells nothing.
 const KEPT_OPEN: Duration = Duration::from_secs(5);
 
 /// Files that are being written, and those that were closed by the program that wrote them.
@@ -48,7 +48,7 @@ impl Writers {
         }
     }
 
-    /// When a file was closed by a program that had kept it open while it wrote, and is not written since.
+    /// When a program closed the file that it had kept open while it wrote; `None`: none did, or it was written again since.
     pub fn has_closed(&self, path: &Path) -> Option<Monotonic> {
         match self.0.get(path)? {
             Writer::HasClosed(at) => Some(*at),
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_a_file_open_while_writing_has_ended_when_they_close_it() {
+    fn a_program_that_keeps_a_file_open_has_made_all_of_it_when_it_closes_it() {
         let (mut writers, path) = (Writers::default(), Path::new("/films/recording.ts"));
         for second in 100..160 {
             writers.changed(path, at(second));
