@@ -89,7 +89,7 @@ def end_to_end(run):
 
 
 # Tests in a browser that measure how films are played, and want the machine for themselves.
-PLAY = ["players", "sync"]
+PLAY = ["growing", "players", "sync"]
 
 
 def pages(run):
