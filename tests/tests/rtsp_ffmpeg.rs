@@ -148,12 +148,18 @@ fn path_text(path: &Path) -> &str {
 
 #[track_caller]
 fn equal<T: PartialEq>(name: &str, what: &str, wire: &[T], file: &[T]) {
-    let differs = wire.iter().zip(file).position(|(wire, file)| wire != file);
+    let differ: Vec<usize> = (wire.iter().zip(file).enumerate())
+        .filter_map(|(nth, (wire, file))| (wire != file).then_some(nth))
+        .collect();
+    // Whether it was lost, came twice or out of order.
+    let place = |nth: &usize| (*nth, file.iter().position(|file| *file == wire[*nth]));
     assert!(
-        differs.is_none() && wire.len() == file.len(),
-        "{name}: {} of {} came, the first {what} that differs is {differs:?}",
+        differ.is_empty() && wire.len() == file.len(),
+        "{name}: {} of {} came; {} differ, the first {what} of them, and which of the file came there: {:?}",
         wire.len(),
-        file.len()
+        file.len(),
+        differ.len(),
+        differ.iter().take(4).map(place).collect::<Vec<_>>()
     );
 }
 
