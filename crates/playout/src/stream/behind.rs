@@ -12,7 +12,7 @@ const LOST: u64 = 8;
 /// How long after the last packet BYE leaves at the earliest: players take it for the end even when
 /// packets are still waiting in their other socket. ffmpeg reads that of RTCP first, and loses what
 /// came while it had no processor.
-const BEFORE_BYE: u64 = 500_000_000;
+const BEFORE_BYE: u64 = 1_000_000_000;
 /// How long after the last packet BYE leaves at the latest.
 const BYE_LATEST: u64 = 5_000_000_000;
 
