@@ -85,8 +85,8 @@ fn retry_after(header: Option<&str>) -> u64 {
 }
 
 #[test]
-fn over_what_the_network_carries_the_newcomer_is_refused_whatever_he_speaks_and_others_lose_nothing()
- {
+fn over_what_the_network_carries_the_newcomer_is_refused_over_any_protocol_and_others_lose_nothing()
+{
     let (server, _library) = server("3Mbit");
     let hls = begin_hls(&server);
     let mut viewers = Vec::new();
@@ -343,8 +343,7 @@ fn signed(user: &str, key: &str) -> String {
 }
 
 #[test]
-fn a_limit_for_a_user_counts_him_wherever_he_is_and_whatever_he_speaks_and_nobody_else_can_be_him()
-{
+fn a_limit_for_a_user_counts_all_their_addresses_and_protocols_and_nobody_else_can_be_them() {
     let library = films::library(&[FILM]);
     let state = tempfile::tempdir().expect("a folder");
     let key = state.path().join("key");

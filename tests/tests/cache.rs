@@ -93,7 +93,7 @@ fn plays(server: &Server, url: &str) -> Client {
 }
 
 #[test]
-fn the_policy_knows_an_rtsp_viewer_while_he_watches() {
+fn the_policy_knows_an_rtsp_viewer_while_they_watch() {
     let (server, _dir) = server("timetable");
     assert_eq!(viewers(&server), 0);
     let url = server.rtsp_url("kept");

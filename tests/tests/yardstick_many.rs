@@ -167,8 +167,7 @@ fn without_ssrc(answer: String) -> String {
 }
 
 #[test]
-fn viewers_of_a_trace_come_as_it_says_each_through_sockets_of_his_own_where_streams_have_no_names()
-{
+fn viewers_of_a_trace_come_as_it_says_each_with_sockets_of_their_own_where_streams_have_no_names() {
     let films = library(&["progressive", "faststart"]);
     let server = Server::start(films.path());
     let manner = Manner {

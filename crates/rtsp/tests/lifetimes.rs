@@ -409,7 +409,7 @@ fn a_session_that_ends_while_play_waits_is_not_played() {
 }
 
 #[test]
-fn a_viewer_who_goes_while_he_is_being_let_in_leaves_nothing_behind() {
+fn a_viewer_who_goes_while_being_admitted_leaves_nothing_behind() {
     let mut server = Server::new();
     let conn = server.connect();
     server.hold_jobs = true;

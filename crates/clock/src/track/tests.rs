@@ -208,7 +208,7 @@ fn a_set_clock_is_followed_in_both_directions() {
 }
 
 #[test]
-fn who_sets_the_clock_himself_sees_it_at_once() {
+fn a_thread_that_sets_the_clock_sees_it_at_once() {
     let world = World::new(2.6e9, 5);
     let words = fresh();
     let track = TrackedClock::new(&words, Manner::Settable);
