@@ -1,5 +1,6 @@
 //! What a machine admits by.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use reelway_demand::{Eager, Reading};
@@ -66,6 +67,13 @@ impl Config {
     /// Whether anything is limited by what viewers need. Otherwise nothing is booked, and no film's needs are computed.
     pub fn books(&self) -> bool {
         !self.capacity.is_unlimited()
+    }
+
+    /// Which class a viewer of this title at this address belongs to: the first that has them, or the last.
+    pub fn class_of(&self, address: IpAddr, title: &str) -> usize {
+        let has = |(_, members): &(Class, Members)| members.has(address, title);
+        let first = self.classes.iter().position(has);
+        first.unwrap_or(self.classes.len().saturating_sub(1))
     }
 
     /// Whether no viewer is ever refused.

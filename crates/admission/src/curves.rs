@@ -15,7 +15,7 @@ use reelway_rtp::PayloadOptions;
 
 use crate::capacity::{Capacity, Resource, WHOLE_NETWORK};
 use crate::config::Config;
-use crate::policy::Policy;
+use crate::policy::{Class, Policy};
 
 /// Films whose curves are kept, and whose indexes are wanted at once.
 pub const FILMS: usize = 64;
@@ -204,15 +204,23 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         self.keep(film, demand);
     }
 
-    /// The same, fetched more slowly than all films are at the beginning, where that would otherwise take more than all of a
-    /// network, the processor or the disks: nobody else need be there for a viewer to be refused for it, and whether they are
-    /// would depend on how their first seconds lie in those of the books.
-    pub fn slowly_if_narrow(&mut self, mut wants: Wants, link: Option<u8>) -> Wants {
+    /// The same, fetched more slowly than all films are at the beginning, where that would otherwise take more than a viewer's
+    /// class may fill of a network, the processor or the disks: nobody else need be there for them to be refused for it, and
+    /// whether they are would depend on how their first seconds lie in those of the books. `class`: none is all of them.
+    pub fn slowly_if_narrow(
+        &mut self,
+        mut wants: Wants,
+        link: Option<u8>,
+        class: Option<&Class>,
+    ) -> Wants {
         if !self.is_fetched(&wants) {
             return wants;
         }
         let wire = self.wire_of(&wants);
-        let of = |resource| self.capacity.limit(resource);
+        let of = |resource| {
+            let limit = self.capacity.limit(resource)?;
+            Some(class.map_or(limit, |class| class.part_of(limit)))
+        };
         let networks = [Some(WHOLE_NETWORK), link.map(Resource::Network)];
         let on_wire = networks.into_iter().flatten().chain([Resource::Processor]);
         let limits = [
@@ -547,15 +555,16 @@ mod tests {
             goes_on: false,
             eager: None,
         };
-        let of_link = |rate, carriage| {
+        let of_class = |rate, carriage, class: Option<&Class>| {
             let mut curves = Curves::<u32>::new(&Config {
                 capacity: Capacity::unlimited().with(Resource::Network(1), rate, 1000),
                 ..Config::default()
             });
-            let wants = curves.slowly_if_narrow(wants(carriage), Some(1));
+            let wants = curves.slowly_if_narrow(wants(carriage), Some(1), class);
             let needs = curves.needs(&wants, Some(1), (0, Nanos::MAX));
             (wants.eager, needs.of[0].1.peak())
         };
+        let of_link = |rate, carriage| of_class(rate, carriage, None);
         let ways = Eager::default().slower();
         // A film of about 135,000 bytes a second on the wire.
         let found = [600_000, 400_000, 210_000, 175_000, 130_000].map(|rate| {
@@ -568,6 +577,13 @@ mod tests {
         let [all, even, half, least] = [0, 1, 2, 3].map(|way| (Some(way), true));
         assert_eq!(found, [all, even, half, least, (Some(3), false)]);
         assert_eq!(of_link(400_000, Carriage::UdpV4).0, None);
+        // Who may fill half of a link finds it half as wide.
+        let half = Class {
+            name: "half".into(),
+            ceiling: 500,
+        };
+        let of_half = of_class(800_000, Carriage::Http, Some(&half));
+        assert_eq!(of_half, of_link(400_000, Carriage::Http));
     }
 
     #[test]

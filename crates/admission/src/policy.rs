@@ -101,6 +101,13 @@ pub struct Class {
     pub ceiling: u32,
 }
 
+impl Class {
+    /// What its viewers may fill of a limit.
+    pub fn part_of(&self, limit: u64) -> u64 {
+        (u128::from(limit) * u128::from(self.ceiling.min(1000)) / 1000) as u64
+    }
+}
+
 impl Default for Class {
     fn default() -> Self {
         Class {

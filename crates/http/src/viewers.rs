@@ -171,7 +171,8 @@ impl Viewers {
             eager: None,
         });
         let gate = inner.sessions.gate();
-        let wants = wants.map(|wants| gate.slowly_if_narrow(wants, caller.peer.ip()));
+        let wants =
+            wants.map(|wants| gate.slowly_if_narrow(wants, &show.film.name, caller.peer.ip()));
         let booked = wants.as_ref().and_then(|wants| wants.eager);
         let pace = booked.filter(|_| !inner.pace.is_free());
         let pace = pace.map_or(inner.pace, |eager| Pace::booked(&eager));

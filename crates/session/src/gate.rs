@@ -162,10 +162,15 @@ impl Gate {
         Some(demand)
     }
 
-    /// What a viewer at this address wants, fetched no faster at the beginning than the way to them takes.
-    pub fn slowly_if_narrow(&self, wants: Wants, peer: IpAddr) -> Wants {
-        let link = self.0.config.links.leaving_to(peer);
-        self.curves().slowly_if_narrow(wants, link)
+    /// What a viewer of this title at this address wants, fetched no faster at the beginning than the way to them takes.
+    pub fn slowly_if_narrow(&self, wants: Wants, title: &str, peer: IpAddr) -> Wants {
+        let GateConfig {
+            admission, links, ..
+        } = &self.0.config;
+        let class = admission.classes.get(admission.class_of(peer, title));
+        let class = class.map(|(class, _)| class);
+        let link = links.leaving_to(peer);
+        self.curves().slowly_if_narrow(wants, link, class)
     }
 
     /// The answer that a newcomer who wants to watch from `from` on would get; nothing is booked.

@@ -194,7 +194,7 @@ impl Node {
     /// What they take of it.
     pub fn wants(&mut self, (film, carriage): (usize, Carriage)) -> Wants {
         let wants = self.films[film].wants(carriage);
-        self.curves.slowly_if_narrow(wants, None)
+        self.curves.slowly_if_narrow(wants, None, None)
     }
 
     /// Gives back what is booked for viewers who do not play, and books for those who do.

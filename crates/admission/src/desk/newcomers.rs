@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use reelway_time::Monotonic;
 
+use crate::config::Config;
 use crate::curves::{Needs, Wants};
 use crate::desk::room::{ROUNDS, Trial};
 use crate::desk::state::{Beside, Booked, Desk, Stage, Viewer};
-use crate::members::Members;
-use crate::policy::Class;
 use crate::unplayed::{Claim, GRACE, Owner};
 use crate::verdict::{Admitted, BookingId, Newcomer, Refusal, Refused};
 
@@ -156,7 +155,7 @@ impl Desk {
     pub fn what_if(&mut self, now: Monotonic, arrival: &Arrival<'_>) -> Result<Duration, Refused> {
         self.advance(now);
         let beside = self.beside(now, None, arrival.needs);
-        let newcomer = newcomer(arrival, &self.config.classes, &beside);
+        let newcomer = newcomer(arrival, &self.config, &beside);
         self.books.what_if(now.nanos(), &newcomer, self.config.wait)
     }
 
@@ -193,7 +192,7 @@ impl Desk {
             return Vec::new();
         }
         let beside = self.beside(now, None, arrival.needs);
-        let newcomer = newcomer(arrival, &self.config.classes, &beside);
+        let newcomer = newcomer(arrival, &self.config, &beside);
         let wait = self.config.wait;
         let go = self
             .books
@@ -212,7 +211,7 @@ impl Desk {
             return Ok((self.books.new_id(), Duration::ZERO, None));
         }
         let beside = self.beside(now, None, arrival.needs);
-        let newcomer = newcomer(arrival, &self.config.classes, &beside);
+        let newcomer = newcomer(arrival, &self.config, &beside);
         let wait = self.config.wait;
         let Admitted { id, starts_in } = self.books.decide(now.nanos(), &newcomer, wait)?;
         Ok((id, starts_in, Some(beside)))
@@ -246,18 +245,12 @@ impl<T> Outcome<T> {
     }
 }
 
-fn newcomer<'a>(
-    arrival: &Arrival<'a>,
-    classes: &[(Class, Members)],
-    beside: &'a Beside,
-) -> Newcomer<'a> {
-    let is_member = |(_, members): &(Class, Members)| members.has(arrival.address, arrival.title);
-    let class = classes.iter().position(is_member);
+fn newcomer<'a>(arrival: &Arrival<'a>, config: &Config, beside: &'a Beside) -> Newcomer<'a> {
     Newcomer {
         title: arrival.title,
         address: arrival.address,
         user: arrival.user,
-        class: class.unwrap_or(classes.len().saturating_sub(1)),
+        class: config.class_of(arrival.address, arrival.title),
         fast: false,
         fetches: arrival.wants.is_some_and(Wants::fetches),
         needs: &beside.needs,

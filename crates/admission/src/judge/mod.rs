@@ -126,8 +126,8 @@ impl Admission {
     /// How much of a resource there is at the moment for a class; `None`: it is not limited.
     pub fn limit(&self, resource: Resource, class: usize) -> Option<u64> {
         let there_is = self.there_is(resource)?;
-        let ceiling = self.classes.get(class).map_or(1000, |class| class.ceiling);
-        Some((u128::from(there_is) * u128::from(ceiling.min(1000)) / 1000) as u64)
+        let class = self.classes.get(class);
+        Some(class.map_or(there_is, |class| class.part_of(there_is)))
     }
 
     /// How much of a resource there is at the moment; `None`: it is not limited.

@@ -162,7 +162,7 @@ fn newcomer(
                 goes_on: goes_on && matches!(protocol, Protocol::Hls | Protocol::Dash),
                 eager: None,
             };
-            gate.slowly_if_narrow(wants, peer.ip())
+            gate.slowly_if_narrow(wants, title, peer.ip())
         }),
     };
     let judged = gate.what_if(&viewer, 0);
