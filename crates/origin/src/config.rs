@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::address::Address;
 use crate::retry::Patience;
+use crate::rounds::OFTEN;
 use crate::secret::Secret;
 
 /// Most connections to one source.
@@ -36,6 +37,8 @@ pub struct SourceConfig {
     pub patience: Patience,
     /// Time between two looks at which films there are.
     pub refresh: Duration,
+    /// A recording that grows is not asked for, nor indexed anew, more often than this.
+    pub anew_every: Duration,
     /// For so long after an endpoint answered last, the films that are known are listed.
     pub stale: Duration,
 }
@@ -109,6 +112,7 @@ impl SourceConfig {
             stall: Duration::from_secs(5),
             patience: Patience::default(),
             refresh: Duration::from_secs(60),
+            anew_every: OFTEN,
             stale: LONGEST_STALE,
         }
     }

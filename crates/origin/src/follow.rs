@@ -11,19 +11,17 @@ use reelway_sys::FileIdentity;
 
 use crate::look::{Entry, PROBES};
 use crate::origin::{Inner, Known};
-use crate::rounds::OFTEN;
 use crate::source::{Film, Pin};
 use crate::version::Version;
 
 impl Inner {
     /// Time to the next look, where `every` lies between two of the list.
     pub fn patience(&self, every: Duration) -> Duration {
-        self.at_rounds(|rounds, _| rounds.every = every);
-        let films = self.films();
-        match films.values().any(|known| known.told.soon) {
-            true => every.min(OFTEN),
-            false => every,
-        }
+        let growing = self.films().values().any(|known| known.told.soon);
+        self.at_rounds(|rounds, _| {
+            rounds.every = every;
+            rounds.patience(growing)
+        })
     }
 
     /// All films, once it was asked how far recordings have grown; `None`: the list is to be fetched.

@@ -101,6 +101,7 @@ impl Origin {
             .ok_or("a source without an address")?
             .shown()
             .to_owned();
+        let rounds = Rounds::new(config.anew_every);
         let source = Source::new(config, group)?;
         // As many reads may wait for siblings as for the origin.
         let ways = if source.siblings.is_some() { 2 } else { 1 };
@@ -112,7 +113,7 @@ impl Origin {
         let origin = Arc::new(Origin(Arc::new(Inner {
             source,
             films: Mutex::new(films),
-            rounds: Mutex::default(),
+            rounds: Mutex::new(rounds),
             texts: Mutex::default(),
             listing: Mutex::new(listing),
             has_listed: AtomicBool::new(false),
@@ -282,6 +283,10 @@ impl Shelf for Origin {
             .runtime
             .spawn(async move { inner.subtitles(&film, &file).await });
         Box::pin(async { fetched.await.map_err(|error| error.to_string())? })
+    }
+
+    fn anew_every(&self) -> Duration {
+        self.0.source.config.anew_every
     }
 
     fn patience(&self, unfinished: bool) -> Duration {

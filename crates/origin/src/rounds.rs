@@ -7,18 +7,20 @@ use std::time::Duration;
 use reelway_catalogue::FoundFilm;
 use reelway_clock::Monotonic;
 
-/// Time between two rounds: as often as a server indexes a recording that grows.
+/// Time between two rounds, unless another is set: as often as a server indexes a recording that grows.
 pub(crate) const OFTEN: Duration = Duration::from_secs(5);
 /// Recordings that are asked for in a round at most; the others have their turn in the next.
 const MOST: usize = 64;
 
 /// When it is looked which films there are, and how far recordings have grown.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Rounds {
     /// When the list was fetched last.
     listed: Option<Monotonic>,
     /// Time from one list to the next.
     pub every: Duration,
+    /// Time from one round to the next.
+    often: Duration,
     /// The recording that was asked for last.
     last: Option<PathBuf>,
     /// Films that were found with a problem when the list was fetched.
@@ -26,6 +28,25 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
+    /// Nothing was asked for yet. Recordings will be this often.
+    pub fn new(often: Duration) -> Rounds {
+        Rounds {
+            listed: None,
+            every: Duration::ZERO,
+            often,
+            last: None,
+            problems: Vec::new(),
+        }
+    }
+
+    /// Time to the next look; `growing`: there are recordings.
+    pub fn patience(&self, growing: bool) -> Duration {
+        match growing {
+            true => self.every.min(self.often),
+            false => self.every,
+        }
+    }
+
     /// The list is to be fetched at the next look.
     pub fn is_due(&mut self) {
         self.listed = None;
@@ -41,7 +62,7 @@ impl Rounds {
     /// Whether the list need not be fetched now.
     pub fn may_wait(&self, now: Monotonic) -> bool {
         // Waking takes its time: half of a round is not worth another one.
-        let listed = self.listed.map(|listed| now.since(listed) + OFTEN / 2);
+        let listed = self.listed.map(|listed| now.since(listed) + self.often / 2);
         listed.is_some_and(|since| since < self.every)
     }
 
@@ -66,10 +87,8 @@ mod tests {
 
     #[test]
     fn the_list_is_fetched_as_often_as_is_set_whatever_grows() {
-        let mut rounds = Rounds {
-            every: Duration::from_secs(60),
-            ..Rounds::default()
-        };
+        let mut rounds = Rounds::new(OFTEN);
+        rounds.every = Duration::from_secs(60);
         assert!(!rounds.may_wait(at(1)), "never yet");
         rounds.has_listed(at(1), &[]);
         assert!(rounds.may_wait(at(6)) && rounds.may_wait(at(56)));
@@ -79,9 +98,24 @@ mod tests {
     }
 
     #[test]
+    fn recordings_are_asked_for_more_often_than_the_list() {
+        let [second, minute] = [1, 60].map(Duration::from_secs);
+        let mut rounds = Rounds::new(second);
+        rounds.every = minute;
+        assert_eq!(
+            [false, true].map(|grows| rounds.patience(grows)),
+            [minute, second]
+        );
+        rounds.has_listed(at(0), &[]);
+        assert!(rounds.may_wait(at(59)) && !rounds.may_wait(at(60)));
+        rounds.every = second / 2;
+        assert_eq!(rounds.patience(true), second / 2);
+    }
+
+    #[test]
     fn of_many_recordings_all_have_their_turn() {
         let all: BTreeSet<PathBuf> = (0..150).map(|n| format!("{n:03}").into()).collect();
-        let mut rounds = Rounds::default();
+        let mut rounds = Rounds::new(OFTEN);
         let mut asked = BTreeSet::new();
         for _ in 0..3 {
             let turn = rounds.turn(all.clone());
