@@ -89,6 +89,11 @@ fn players_get_each_rendition_that_aligns_and_are_told_why_another_does_not() {
     assert_eq!(list("?renditions=no"), std::slice::from_ref(&best));
     let others = ["film.set/low", "film.set/odd"].map(|title| (title.into(), "film".into()));
     assert_eq!(list(""), [&[best][..], &others].concat());
+    let node = server.get("/api/node").json();
+    assert_eq!(
+        (&node["films"]["ready"], &node["renditions"]),
+        (&3.into(), &2.into())
+    );
 
     // A player's own view: ffmpeg sees each rendition as a programme over HLS, and as a stream over DASH.
     let set = dir.path().join("film.set");

@@ -77,7 +77,7 @@ export function App() {
       <footer class="bottom">
         <span>
           {node ? `Reelway ${node.version} on ${node.name}` : "Reelway"}
-          {node && `, ${count(node.films.ready, "film")}`}
+          {node && `, ${count(node.films.ready - node.renditions, "film")}`}
         </span>
         <a href="/licences.txt">Licences</a>
       </footer>

@@ -43,6 +43,15 @@ pub trait Catalogue: Send + Sync {
         tally
     }
 
+    /// How many of the entries that are ready are renditions of another film.
+    fn renditions(&self) -> usize {
+        let entries = self.list();
+        let is_rendition = |entry: &&Arc<Entry>| {
+            entry.set.rendition_of.is_some() && matches!(entry.state, State::Ready(_))
+        };
+        entries.iter().filter(is_rendition).count()
+    }
+
     /// Writes how many films there are, by state.
     fn write_metrics(&self, out: &mut Exposition) {
         out.family("reelway_films", "gauge", "Films by state.");

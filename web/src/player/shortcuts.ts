@@ -25,7 +25,7 @@ export const help: readonly (readonly [keys: string, what: string])[] = [
   ["M", "sound off, on"],
   ["C", "next subtitles, off"],
   ["< >", "slower, faster"],
-  ["F", "whole screen"],
+  ["F", "full screen"],
 ];
 
 /** The action of a key, null where it has none. */

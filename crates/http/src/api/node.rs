@@ -33,6 +33,7 @@ pub(super) struct Node {
     state: NodeState,
     problems: Vec<Problem>,
     films: BTreeMap<&'static str, usize>,
+    renditions: usize,
     sessions: Sessions,
     sending: Value,
     http: Http,
@@ -119,6 +120,7 @@ impl Node {
             state: status.state(),
             problems: status.node.problems(),
             films: catalogue.tally(),
+            renditions: catalogue.renditions(),
             sessions: Sessions {
                 total,
                 playing,
