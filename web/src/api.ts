@@ -133,7 +133,7 @@ export interface Node {
   state: "starting" | "serving" | "draining";
   problems: { what: string; severity: "failed" | "degraded" | "recovered"; since: string; detail: string; panics: number }[]; // what is wrong, although it still serves
   films: Record<State, number>;
-  renditions: number; // so many of the films that are ready are renditions of others
+  renditions: number; // how many of the films that are ready are renditions of others
   sessions: { total: number; playing: number; by_protocol: Record<string, number> };
   sending: {
     rate: number;

@@ -28,7 +28,7 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// Nothing was asked for yet. Recordings will be this often.
+    /// Nothing was asked for yet; recordings will be asked for this often.
     pub fn new(often: Duration) -> Rounds {
         Rounds {
             listed: None,
