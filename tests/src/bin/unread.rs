@@ -3,8 +3,8 @@
 //!
 //! Each plays the film at URL from a place of its own, with a small receive buffer, from one of SOURCES loopback addresses.
 //! MANNER is `stop` (over TCP, reads nothing more), `drip` (over TCP, a byte a second), or `again` (over UDP, four times a
-//! second asks for packets of the last two seconds again). When all have tried, it prints how many were let in; it ends when
-//! its input does.
+//! second asks for packets of the last two seconds again). When all have tried, it prints how many were let in. They begin
+//! with a line of its input, and only play until then. It ends when its input does.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -179,6 +179,7 @@ fn main() -> Result<()> {
     let mut viewers = viewers.into_inner().ok().context("the viewers")?;
     println!("{}", viewers.len());
     io::stdout().flush()?;
+    io::stdin().read_line(&mut String::new())?;
     let ended = std::thread::spawn(|| io::stdin().read_to_end(&mut Vec::new()));
     let pause = match manner {
         Manner::Again => ASKS,
