@@ -12,8 +12,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use common::{Preloaded, directory, finish, need, path};
-use reelway_clock::{now, real};
+use reelway_clock::real;
 use reelway_tests::ports::Ports;
+use reelway_tests::wait;
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -25,19 +26,11 @@ fn source(name: &str) -> PathBuf {
 
 /// Connects as soon as somebody listens.
 fn connect(port: u16) -> TcpStream {
-    let end = now() + Duration::from_secs(30);
-    loop {
-        match TcpStream::connect(("127.0.0.1", port)) {
-            Ok(stream) => {
-                stream
-                    .set_read_timeout(Some(Duration::from_secs(30)))
-                    .expect("a socket");
-                return stream;
-            }
-            Err(error) => assert!(now() < end, "nobody listens on {port}: {error}"),
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let limit = Duration::from_secs(30);
+    let stream = wait::until(limit, || TcpStream::connect(("127.0.0.1", port)).ok());
+    let stream = stream.unwrap_or_else(|| panic!("nobody listens on {port}"));
+    stream.set_read_timeout(Some(limit)).expect("a socket");
+    stream
 }
 
 #[test]
@@ -214,8 +207,12 @@ fn redis() {
     }
     assert_eq!(ask("SET a 1 PX 150"), "+OK\r\n");
     assert_eq!(ask("GET a"), "$1\r\n1\r\n");
-    std::thread::sleep(Duration::from_millis(200));
-    assert_eq!(ask("GET a"), "$-1\r\n", "it expires in time");
+    // By the server's own time.
+    let expired = || (ask("GET a") == "$-1\r\n").then_some(());
+    assert!(
+        wait::until(Duration::from_secs(5), expired).is_some(),
+        "it expires"
+    );
     child.signal("-TERM");
     let output = finish(child, LIMIT);
     assert!(
@@ -277,8 +274,7 @@ fn postgresql() {
     let child = run.start();
     connect(port.parse().expect("a port"));
     let ask = |sql: &str| -> String {
-        let end = now() + Duration::from_secs(30);
-        loop {
+        let answer = wait::until(Duration::from_secs(30), || {
             let output = Command::new("psql")
                 .args([
                     "-h",
@@ -298,14 +294,12 @@ fn postgresql() {
             let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
             let error = String::from_utf8_lossy(&output.stderr).into_owned();
             if output.status.success() {
-                return said;
+                return Some(said);
             }
-            assert!(
-                error.contains("starting up") && now() < end,
-                "{sql}: {error}"
-            );
-            std::thread::sleep(Duration::from_millis(100));
-        }
+            assert!(error.contains("starting up"), "{sql}: {error}");
+            None
+        });
+        answer.unwrap_or_else(|| panic!("{sql}: PostgreSQL does not start"))
     };
     let before = real().nanos() as f64 / 1e9;
     let time: f64 = ask("select extract(epoch from clock_timestamp())")
@@ -345,7 +339,7 @@ fn postgresql() {
 #[test]
 fn ffmpeg() {
     need(&["ffmpeg"]);
-    let begin = now();
+    let begin = reelway_clock::now();
     let run = Preloaded::new("ffmpeg").args([
         "-nostdin",
         "-v",
@@ -362,7 +356,7 @@ fn ffmpeg() {
     ]);
     let (_, counts) = run.expect(LIMIT);
     // Read at its native rate: its clock is the one that paces it.
-    let took = now() - begin;
+    let took = reelway_clock::now() - begin;
     assert!(took >= Duration::from_millis(1900), "paced: {took:?}");
     assert!(
         counts.of("clock_gettime") + counts.of("gettimeofday") > 50,

@@ -85,34 +85,29 @@ impl Drop for Turn {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::time::Duration;
+
+    use futures_util::FutureExt;
+
+    use super::*;
 
     fn at(seconds: u64) -> Monotonic {
         Monotonic::from_nanos(0) + Duration::from_secs(seconds)
     }
 
-    #[tokio::test]
-    async fn the_most_urgent_comes_next_and_who_left_is_passed_over() {
+    #[test]
+    fn the_most_urgent_comes_next_and_who_left_is_passed_over() {
         let turns = Turns::new(1);
-        let first = turns.take(at(9)).await;
-        let order = Arc::new(Mutex::new(Vec::new()));
-        let mut tasks = Vec::new();
-        for deadline in [5, 3, 4] {
-            let (turns, order) = (turns.clone(), order.clone());
-            tasks.push(tokio::spawn(async move {
-                let _turn = turns.take(at(deadline)).await;
-                order.lock().unwrap().push(deadline);
-            }));
-            tokio::task::yield_now().await;
+        let first = turns.take(at(9)).now_or_never().unwrap();
+        let [mut last, mut leaves, mut next] =
+            [5, 3, 4].map(|deadline| Box::pin(turns.take(at(deadline))));
+        for waiting in [&mut last, &mut leaves, &mut next] {
+            assert!(waiting.now_or_never().is_none());
         }
-        tasks.remove(1).abort();
-        tokio::task::yield_now().await;
-        drop(first);
-        for task in tasks {
-            task.await.unwrap();
-        }
-        assert_eq!(*order.lock().unwrap(), [4, 5]);
+        drop((leaves, first));
+        assert!(last.as_mut().now_or_never().is_none());
+        drop(next.now_or_never().unwrap());
+        drop(last.now_or_never().unwrap());
         assert_eq!(turns.lock().free, 1, "none was lost");
     }
 }

@@ -138,7 +138,7 @@ fn everything(film: &[u8], index: &Index, track: &Track) -> Vec<Due> {
     out
 }
 
-/// Sends a film to ffmpeg, `max_payload` bytes a packet, at ten times its speed.
+/// Sends a film to ffmpeg, `max_payload` bytes a packet, as fast as ffmpeg reads.
 fn over_rtp(path: &Path, max_payload: usize) -> (Received, Index) {
     let film = std::fs::read(path).unwrap();
     let index = index(&film);
@@ -226,16 +226,13 @@ fn over_rtp(path: &Path, max_payload: usize) -> (Received, Index) {
         wait::until(Duration::from_secs(20), listens).expect("ffmpeg listens");
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let unread = || -> u64 { tracks.iter().map(|track| unread(track.port)).sum() };
-        let mut now = due[0].at;
         for due in &due {
             let Due {
-                at,
                 port,
                 packets,
                 goodbye,
+                ..
             } = due;
-            std::thread::sleep(Duration::from_nanos((at - now) as u64 / 10));
-            now = *at;
             // ffmpeg may get no processor for long. Its socket is not filled meanwhile, and BYE, which ends the film for it
             // although packets wait, comes when it has read everything.
             let bound = if *goodbye { 0 } else { 1 << 20 };

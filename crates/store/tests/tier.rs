@@ -15,6 +15,8 @@ use reelway_store::{
 use reelway_sys::FileIdentity;
 
 const BLOCK: u64 = 4096;
+/// Blocks in memory, all of which four requests can take together.
+const POOL: usize = 32;
 /// Not whole blocks.
 const LEN: u64 = 40 * BLOCK - 1000;
 
@@ -108,7 +110,7 @@ fn tier(dir: &Path) -> TierConfig {
 impl Edge {
     fn start(tier: TierConfig, afar: &Arc<Afar>) -> Edge {
         let store = Store::new(StoreConfig {
-            pool_bytes: 32 * BLOCK,
+            pool_bytes: POOL as u64 * BLOCK,
             block_bytes: BLOCK as u32,
             tier: Some(tier),
             ..StoreConfig::default()
@@ -150,15 +152,24 @@ impl Edge {
         self.store.tier().unwrap()
     }
 
-    /// Waits until what is to be written is written: the writer holds its block of the pool so long.
+    /// Waits until what is to be written is written: the writer holds its block of the pool so long, and all blocks can be
+    /// had only then.
     fn settled(&self) {
-        for _ in 0..20_000 {
-            if self.store.stats().in_use == 0 {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let most = self.store.most_blocks() as usize;
+        let parts = POOL / most;
+        for _ in 0..parts {
+            let sender = sender.clone();
+            self.store.allocate(most, Monotonic::ZERO, move |blocks| {
+                drop(sender.send(blocks.unwrap()));
+            });
         }
-        panic!("a block is held for ever: {:?}", self.stats());
+        let limit = Duration::from_secs(20);
+        let all: Vec<_> = (0..parts)
+            .map_while(|_| receiver.recv_timeout(limit).ok())
+            .collect();
+        let blocks: usize = all.iter().map(Vec::len).sum();
+        assert_eq!(blocks, POOL, "one is held for ever: {:?}", self.stats());
     }
 }
 

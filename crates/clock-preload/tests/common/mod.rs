@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use reelway_clock::now;
+use reelway_tests::wait;
 use tempfile::{NamedTempFile, TempDir};
 
 fn root() -> &'static Path {
@@ -249,17 +249,11 @@ pub fn finish(mut running: Running, limit: Duration) -> Output {
         })
     }
     let (stdout, stderr) = (gather(child.stdout.take()), gather(child.stderr.take()));
-    let end = now() + limit;
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("a child of ours") {
-            break status;
-        }
-        if now() > end {
-            let _ = child.kill();
-            let said = String::from_utf8_lossy(&stderr.join().unwrap_or_default()).into_owned();
-            panic!("not done after {limit:?}: {said}");
-        }
-        std::thread::sleep(Duration::from_millis(5));
+    let ended = || child.try_wait().expect("a child of ours");
+    let Some(status) = wait::until(limit, ended) else {
+        let _ = child.kill();
+        let said = String::from_utf8_lossy(&stderr.join().unwrap_or_default()).into_owned();
+        panic!("not done after {limit:?}: {said}");
     };
     Output {
         status,

@@ -16,6 +16,7 @@ use reelway_sender::{
 };
 use reelway_store::{Store, StoreConfig};
 use reelway_sys::udp::UdpSocket;
+use reelway_tests::wait;
 
 pub use film::*;
 
@@ -360,13 +361,8 @@ pub fn stream(
 
 /// Waits until something is so; fails after ten seconds.
 pub fn wait_until(what: &str, so: impl Fn() -> bool) {
-    for _ in 0..1000 {
-        if so() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("waited in vain for {what}");
+    let waited = wait::until(Duration::from_secs(10), || so().then_some(()));
+    waited.unwrap_or_else(|| panic!("waited in vain for {what}"));
 }
 
 /// Runs a future on this thread.
