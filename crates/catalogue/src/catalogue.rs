@@ -10,6 +10,15 @@ use crate::intake::Intake;
 use crate::placement::Soon;
 use crate::subtitles::SubtitleFile;
 
+/// How many entries of the catalogue there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tally {
+    /// In each state, by the state's name.
+    pub states: BTreeMap<&'static str, usize>,
+    /// Of those that are ready: renditions of another film.
+    pub renditions: usize,
+}
+
 /// Which films there are. Asked by every protocol, for every newcomer.
 pub trait Catalogue: Send + Sync {
     /// All entries by name, playable or not.
@@ -34,28 +43,25 @@ pub trait Catalogue: Send + Sync {
         None
     }
 
-    /// How many entries there are in each state, by the state's name.
-    fn tally(&self) -> BTreeMap<&'static str, usize> {
-        let mut tally = BTreeMap::from(State::NAMES.map(|name| (name, 0)));
+    /// How many entries there are.
+    fn tally(&self) -> Tally {
+        let mut tally = Tally {
+            states: BTreeMap::from(State::NAMES.map(|name| (name, 0))),
+            renditions: 0,
+        };
         for entry in self.list() {
-            *tally.entry(entry.state.name()).or_default() += 1;
+            *tally.states.entry(entry.state.name()).or_default() += 1;
+            if entry.set.rendition_of.is_some() && matches!(entry.state, State::Ready(_)) {
+                tally.renditions += 1;
+            }
         }
         tally
-    }
-
-    /// How many of the entries that are ready are renditions of another film.
-    fn renditions(&self) -> usize {
-        let entries = self.list();
-        let is_rendition = |entry: &&Arc<Entry>| {
-            entry.set.rendition_of.is_some() && matches!(entry.state, State::Ready(_))
-        };
-        entries.iter().filter(is_rendition).count()
     }
 
     /// Writes how many films there are, by state.
     fn write_metrics(&self, out: &mut Exposition) {
         out.family("reelway_films", "gauge", "Films by state.");
-        for (state, count) in self.tally() {
+        for (state, count) in self.tally().states {
             out.value("reelway_films", &[("state", state)], count);
         }
     }

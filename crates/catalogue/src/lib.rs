@@ -41,7 +41,7 @@ mod uploads;
 mod writers;
 
 pub use below::Below;
-pub use catalogue::Catalogue;
+pub use catalogue::{Catalogue, Tally};
 pub use config::DirectoryConfig;
 pub use counter::CountConfig;
 pub use counting::count_packets;

@@ -104,6 +104,7 @@ impl Node {
             playing += if state == Doing::Playing { count } else { 0 };
             *by_protocol.entry(protocol.name()).or_default() += count;
         }
+        let films = catalogue.tally();
         let pool = store.stats();
         let block = u64::from(pool.block_bytes);
         let redirects = status.node.redirects();
@@ -119,8 +120,8 @@ impl Node {
             uptime: (status.uptime().as_secs_f64() * 10.0).round() / 10.0,
             state: status.state(),
             problems: status.node.problems(),
-            films: catalogue.tally(),
-            renditions: catalogue.renditions(),
+            films: films.states,
+            renditions: films.renditions,
             sessions: Sessions {
                 total,
                 playing,
