@@ -149,7 +149,19 @@ impl Hub {
         let mut job = self.happen(event);
         while let Some((conn, todo)) = job {
             let outcome = self.carry_out(todo).await;
+            let newcomer = match &outcome {
+                Outcome::Admitted(Ok(session)) => self.viewer(session),
+                _ => None,
+            };
             job = self.happen(Event::Done { conn, outcome });
+            // Whose session ended before the machine knew it: it could not be told.
+            if let Some(viewer) = newcomer.filter(|viewer| viewer.session.is_ended()) {
+                let session = viewer.session.token().to_owned();
+                let _ = self.happen(Event::Ended {
+                    session,
+                    words: None,
+                });
+            }
         }
     }
 

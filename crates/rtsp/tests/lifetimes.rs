@@ -340,6 +340,47 @@ fn who_is_ended_from_outside_gets_a_bye_and_is_disconnected() {
 }
 
 #[test]
+fn a_connection_that_carries_media_is_closed_with_its_session_whoever_controls_it() {
+    let mut server = Server::new();
+    let (media, control) = (server.connect(), server.connect());
+    let session = server.set_up_tcp(media);
+    server.play(media, &session, "");
+    server.must(
+        control,
+        &format!("GET_PARAMETER rtsp://h/nature/bunny/\nSession: {session}"),
+    );
+    server.happen(Event::Ended {
+        session,
+        words: Some("ended by the operator".to_owned()),
+    });
+    assert!(server.closed.contains(&media), "{:?}", server.closed);
+}
+
+#[test]
+fn a_connection_that_carries_media_of_another_session_is_not_closed() {
+    let mut server = Server::new();
+    let (media, control) = (server.connect(), server.connect());
+    let first = server.set_up_tcp(media);
+    let second = server
+        .must(
+            media,
+            "SETUP rtsp://h/sound\nTransport: RTP/AVP/TCP;unicast;interleaved=6-7",
+        )
+        .session();
+    for session in [&first, &second] {
+        server.must(
+            control,
+            &format!("GET_PARAMETER rtsp://h/\nSession: {session}"),
+        );
+    }
+    server.happen(Event::Ended {
+        session: first,
+        words: Some("ended by the operator".to_owned()),
+    });
+    assert!(!server.closed.contains(&media), "{:?}", server.closed);
+}
+
+#[test]
 fn a_connection_with_another_session_is_not_closed() {
     let mut server = Server::new();
     let conn = server.connect();

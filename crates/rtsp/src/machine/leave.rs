@@ -47,14 +47,13 @@ impl<W: Clone, F> Machine<W, F> {
 
     /// Ends a session. With `close`, connections that were there for it alone close too.
     pub(super) fn end(&mut self, name: &str, reason: EndReason, close: bool) {
-        let numbers = self.sessions.get(name).map(|session| {
-            session
-                .tracks
-                .iter()
-                .map(|track| track.order.track.number)
-                .collect::<Vec<_>>()
-        });
-        for number in numbers.unwrap_or_default() {
+        let Some(session) = self.sessions.get(name) else {
+            return;
+        };
+        // Without tracks it has no connection for them any more.
+        let media = session.media;
+        let numbers = session.tracks.iter().map(|track| track.order.track.number);
+        for number in numbers.collect::<Vec<_>>() {
             self.remove_track(name, number);
         }
         let Some(session) = self.sessions.remove(name) else {
@@ -70,13 +69,12 @@ impl<W: Clone, F> Machine<W, F> {
             session: name.to_owned(),
             reason,
         });
-        let mut connections: Vec<ConnId> =
-            session.control.into_iter().chain(session.media).collect();
+        let mut connections: Vec<ConnId> = session.control.into_iter().chain(media).collect();
         connections.dedup();
         for conn in connections {
             if let Some(connection) = self.connections.get_mut(&conn) {
                 connection.sessions.retain(|other| other != name);
-                if close && connection.sessions.is_empty() {
+                if close && connection.sessions.is_empty() && connection.channels.is_empty() {
                     self.close(conn);
                 }
             }

@@ -109,6 +109,12 @@ impl<W: Clone, F> Machine<W, F> {
             return Err(Response::refuse(Status::INVALID_RANGE, words)
                 .header("Range", range::format(0, duration)));
         }
+        if !session.goes_one_way() {
+            return Err(Response::refuse(
+                Status::NOT_VALID_IN_THIS_STATE,
+                "the session's tracks have different transports; set all of them up with the same one",
+            ));
+        }
         session.busy = true;
         let playing = Playing {
             session: name.clone(),
@@ -325,12 +331,14 @@ impl<W: Clone, F> Machine<W, F> {
         });
         let at = at.map_err(|reason| Response::refuse(Status::INTERNAL_ERROR, reason))?;
         let (phase, duration) = (session.phase, session.film.duration);
-        // At the end there is nothing to go on with: the next PLAY begins anew.
         let end = match phase {
             Phase::Playing { end } => end,
             _ => duration,
         };
-        if phase != Phase::Finished {
+        // At the end there is nothing to go on with: the next PLAY begins anew.
+        if at >= end {
+            self.enter(name, Phase::Finished);
+        } else if phase != Phase::Finished {
             self.enter(name, Phase::Paused { end });
         }
         let answer = Response::ok()

@@ -101,6 +101,12 @@ impl<W, F> Session<W, F> {
             .is_some_and(|patience| now.since(self.alive) > patience)
     }
 
+    /// Whether all tracks are carried alike: a stream's packets have one way.
+    pub fn goes_one_way(&self) -> bool {
+        let ways = || self.tracks.iter().map(|track| track.order.out.carriage());
+        ways().zip(ways().skip(1)).all(|(one, next)| one == next)
+    }
+
     pub fn channels(&self) -> impl Iterator<Item = (u8, u8)> {
         self.tracks
             .iter()

@@ -187,6 +187,28 @@ fn after_the_end_another_play_begins_anew() {
 }
 
 #[test]
+fn a_pause_when_everything_has_been_sent_is_the_end() {
+    let mut server = Server::new();
+    let conn = server.connect();
+    let session = server.set_up_udp(conn);
+    for (range, end) in [("npt=8-", 10), ("npt=2-4", 4)] {
+        server.play(conn, &session, range);
+        // The player still has the last second before it.
+        server.stream_is_at(&session, end * SECOND);
+        server.must(
+            conn,
+            &format!("PAUSE rtsp://h/nature/bunny/\nSession: {session}"),
+        );
+        let anew = server.play(conn, &session, "");
+        assert_eq!(
+            (anew.code, anew.get("Range")),
+            (200, Some("npt=0.000-")),
+            "{range}"
+        );
+    }
+}
+
+#[test]
 fn ranges_outside_the_film_are_refused_and_the_stream_is_left_alone() {
     let mut server = Server::new();
     let conn = server.connect();

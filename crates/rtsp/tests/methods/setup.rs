@@ -322,6 +322,25 @@ fn tracks_that_are_set_up_again_over_udp_leave_the_connection() {
 }
 
 #[test]
+fn tracks_with_different_transports_do_not_play_until_they_have_the_same() {
+    for udp in 1..=2 {
+        let mut server = Server::new();
+        let conn = server.connect();
+        let session = server.set_up_tcp(conn);
+        let over_udp =
+            |track| format!("SETUP rtsp://h/nature/bunny/track={track}\n{UDP}\nSession: {session}");
+        server.must(conn, &over_udp(udp));
+        server.story();
+        let refused = server.play(conn, &session, "");
+        assert_eq!(refused.code, 455);
+        assert!(refused.line.contains("transport"), "{refused:?}");
+        assert_eq!(server.story(), ["answer 455"], "no stream is made");
+        server.must(conn, &over_udp(3 - udp));
+        assert_eq!(server.play(conn, &session, "").code, 200);
+    }
+}
+
+#[test]
 fn a_transport_that_cannot_be_had_is_461_with_the_reason() {
     let mut server = Server::new();
     let conn = server.connect();
