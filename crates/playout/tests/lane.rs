@@ -66,6 +66,34 @@ fn packets_that_the_kernel_holds_leave_at_their_times_by_the_rule() {
 }
 
 #[test]
+fn who_gets_the_place_of_one_that_was_touched_and_left_is_walked_once() {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    for id in [1, 2] {
+        world.add(id, 100, 10 * MS as Nanos);
+    }
+    world.run(world.now + 50 * MS);
+    let begins = world.now;
+    world.go(2);
+    world.run(world.now + 100 * MS);
+    let place = world.lane.place_of(2).expect("a place");
+    let stream = world.lane.take_over(place).expect("the stream");
+    // All of this before the next turn.
+    world.now += 5 * MS;
+    let place = world.lane.place_of(1).expect("a place");
+    world.go(1);
+    assert!(world.lane.remove(1).is_some());
+    world.lane.arrive(stream, world.now);
+    assert_eq!(world.lane.place_of(2), Some(place));
+    world.run(world.now + 10_000 * MS);
+    world.check(2).expect("in order, by the rule");
+    assert_eq!(world.sent(2).len(), 100);
+    for (nth, (at, ..)) in world.sent(2).iter().enumerate() {
+        let due = begins + nth as u64 * 10 * MS;
+        assert!(at + TURN >= due, "packet {nth} at {at}, due at {due}");
+    }
+}
+
+#[test]
 fn a_group_that_is_needed_now_is_urgent_and_one_that_is_read_ahead_is_not() {
     let mut world = World::new(vec![3 * MS], Vec::new());
     world.add(1, 3000, 10 * MS as Nanos);

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use reelway_determinism::FixedMap;
 
-use super::state::{Resending, Waiting, Walk};
+use super::state::{AT_WORK, Resending, Waiting, Walk};
 use crate::effect::{Effect, Effects};
 use crate::host::Host;
 use crate::pacing::TURN;
@@ -98,7 +98,10 @@ impl<H: Host> Lane<H> {
             self.armed.push(0);
             self.limited.push(false);
         }
-        self.armed[place as usize] = 0;
+        // Where the one before was touched, the place is walked next, and only once.
+        if self.armed[place as usize] != AT_WORK {
+            self.armed[place as usize] = 0;
+        }
         self.limited[place as usize] = stream.link.is_some();
         self.streams[place as usize] = Some(stream);
         place
