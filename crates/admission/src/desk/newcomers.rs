@@ -93,6 +93,7 @@ impl Desk {
                 from: 0,
                 since,
                 is_current: true,
+                is_judged: true,
                 played: false,
             }
         });

@@ -47,7 +47,7 @@ impl Desk {
         }
         if wants.tracks != tracks || wants.carriage != carriage {
             (wants.tracks, wants.carriage) = (tracks, carriage);
-            booked.is_current = false;
+            (booked.is_current, booked.is_judged) = (false, false);
         }
     }
 
@@ -140,8 +140,10 @@ impl Desk {
             && now.since(booked.since).max(booked.since.since(now)) < CLOSE
             && needs.range.1 == needs.len;
         if !is_as_booked {
-            // Who lost their room, or begins elsewhere than where they were judged to begin, is a newcomer still.
-            let is_new = !booked.played && (!has_room || booked.from != first);
+            // Who lost their room, or begins elsewhere than where they were judged to begin, or takes other tracks, is a
+            // newcomer still.
+            let is_as_judged = has_room && booked.from == first && booked.is_judged;
+            let is_new = !booked.played && !is_as_judged;
             let ask = may_refuse && (self.config.ask_again || is_new);
             let beside = self.beside(now, Some(id), needs);
             // There has to be room for what others need when they do not play beside this one any more, too.
@@ -162,6 +164,7 @@ impl Desk {
         if let Some(booked) = self.booked_mut(id) {
             (booked.from, booked.since) = (first, now);
             (booked.is_current, booked.played) = (true, true);
+            booked.is_judged = true;
         }
         Ok(())
     }

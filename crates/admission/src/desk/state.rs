@@ -78,6 +78,8 @@ pub(super) struct Booked {
     pub since: Monotonic,
     /// Whether it is what they take now.
     pub is_current: bool,
+    /// Whether the tracks and the transport are those that were judged.
+    pub is_judged: bool,
     /// Whether they have begun to play.
     pub played: bool,
 }

@@ -226,6 +226,19 @@ fn a_viewer_who_plays_takes_the_room_of_those_who_do_not_and_none_of_those_who_d
 }
 
 #[test]
+fn a_viewer_who_takes_other_tracks_than_were_judged_is_judged_when_they_begin() {
+    let (usual, all) = (film(100_000), film(200_000));
+    let mut server = Server::with(ETH0, rate(&all) - 1);
+    let id = server.admit(1, &usual).unwrap();
+    server.desk.takes(id, vec![0, 1], Carriage::UdpV4);
+    assert!(server.desk.begins(server.now, id));
+    assert!(server.plays(id, &all, 0).answer.is_err(), "no room for all");
+    server.desk.takes(id, vec![0], Carriage::UdpV4);
+    assert!(server.plays(id, &usual, 0).answer.is_ok());
+    assert!(server.loads(ETH0).iter().all(|load| *load < rate(&all)));
+}
+
+#[test]
 fn what_a_recording_has_grown_by_is_booked_from_when_the_viewer_plays_on() {
     let whole = film(100_000);
     let early = demand(1000, &[100_000; 60]);
