@@ -122,7 +122,11 @@ fn what_a_client_has_is_not_sent_again() {
             "a strong tag: {etag}"
         );
         let status = |headers: &[(&str, &str)]| ask(&server, "GET", &path, headers).status;
-        assert_eq!(status(&[("If-None-Match", etag)]), 304);
+        let same = ask(&server, "GET", &path, &[("If-None-Match", etag)]);
+        assert_eq!(same.status, 304);
+        for header in ["etag", "last-modified", "cache-control"] {
+            assert_eq!(same.headers[header], first.headers[header], "{path}");
+        }
         assert_eq!(status(&[("If-None-Match", "\"other\"")]), 200);
         assert_eq!(status(&[("If-Modified-Since", modified)]), 304);
         assert_eq!(

@@ -216,7 +216,7 @@ pub(crate) struct Films {
     options: Options,
     slots: Mutex<HashMap<String, Arc<Slot>>>,
     uses: AtomicU64,
-    making: Semaphore,
+    making: Arc<Semaphore>,
 }
 
 impl Films {
@@ -226,7 +226,7 @@ impl Films {
             options,
             slots: Mutex::default(),
             uses: AtomicU64::new(0),
-            making: Semaphore::new(MAKING),
+            making: Arc::new(Semaphore::new(MAKING)),
         }
     }
 
@@ -353,13 +353,18 @@ impl Films {
             .show
             .get_or_try_init(|| async {
                 // Never closed, so that it is always given.
-                let _turn = self.making.acquire().await;
+                let turn = self.making.clone().acquire_owned().await;
                 let library = self.library.clone();
                 let (name, options) = (name.to_owned(), self.options);
+                let kept = slot.clone();
                 // Reads the film's index file, and looks at each of its samples.
                 blocking(move || {
+                    let _turn = turn;
                     let opened = library.open_blocking(&name)?;
-                    Show::new(&opened, options).map(Arc::new)
+                    let show = Show::new(&opened, options).map(Arc::new)?;
+                    // Whoever asked may be gone: it is there for the next one.
+                    let _ = kept.show.set(show.clone());
+                    Ok::<_, ShowError>(show)
                 })
                 .await
             })
@@ -374,9 +379,15 @@ impl Films {
     pub async fn as_stream(&self, show: &Arc<Show>) -> Result<Arc<Show>, ShowError> {
         let made = show.as_stream.get_or_try_init(|| async {
             // Never closed, so that it is always given.
-            let _turn = self.making.acquire().await;
+            let turn = self.making.clone().acquire_owned().await;
             let (library, film) = (self.library.clone(), show.clone());
-            blocking(move || film.sliced(&library).map(Arc::new)).await
+            blocking(move || {
+                let _turn = turn;
+                let stream = film.sliced(&library).map(Arc::new)?;
+                let _ = film.as_stream.set(stream.clone());
+                Ok(stream)
+            })
+            .await
         });
         made.await.cloned()
     }

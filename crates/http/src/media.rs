@@ -12,6 +12,8 @@ pub(crate) struct Media {
     pub validators: Validators,
     pub media_type: &'static str,
     pub len: u64,
+    /// How long it may be kept.
+    pub cache: &'static str,
 }
 
 impl Media {
@@ -48,6 +50,8 @@ impl Media {
         answer::set(&mut answer, header::ETAG, &self.validators.etag);
         let modified = httpdate::fmt_http_date(self.validators.modified);
         answer::set(&mut answer, header::LAST_MODIFIED, &modified);
+        // With 304, too (RFC 9110 section 15.4.5).
+        answer::set(&mut answer, header::CACHE_CONTROL, self.cache);
         if status == StatusCode::NOT_MODIFIED {
             return Err(Box::new(answer));
         }

@@ -188,7 +188,7 @@ pub fn record_bytes(title: &Title) -> u64 {
 #[derive(Debug)]
 pub struct Incoming {
     len: u64,
-    most_samples: u32,
+    options: IndexOptions,
     /// What has come of prefix and head, or of a record.
     bytes: Vec<u8>,
     head: Option<Head>,
@@ -201,7 +201,7 @@ impl Incoming {
     pub fn new(len: u64, options: IndexOptions) -> Incoming {
         Incoming {
             len,
-            most_samples: options.max_samples,
+            options,
             bytes: Vec::new(),
             head: None,
             tables: Vec::new(),
@@ -286,8 +286,8 @@ impl Incoming {
             return Err(wrong(format!("has {} tracks", head.tracks.len())));
         }
         let samples: u64 = head.parts().map(|part| u64::from(part.samples)).sum();
-        if samples > self.most_samples.into() {
-            let most = self.most_samples;
+        if samples > self.options.max_samples.into() {
+            let most = self.options.max_samples;
             return Err(wrong(format!("has {samples} samples; {most} are allowed")));
         }
         let bytes = head.view.map_or(0, |view| view.bytes);
@@ -363,6 +363,7 @@ impl Incoming {
             duration = duration.max(ticks_to_nanos(end + track.shift, track.timescale));
             tracks.push(track);
         }
+        self.options.check_duration(duration).map_err(wrong)?;
         let multiplex = match (head.multiplex, self.tables.last()) {
             (Some(part), Some(table)) => {
                 let entry = Entry::of_transport_stream(part.sample_entry.clone());

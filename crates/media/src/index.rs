@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::samples::SampleTable;
 use crate::stored::Lost;
+use crate::time::{Nanos, SECOND};
 use crate::title::Title;
 
 /// A film understood: its title and the samples of each of its tracks.
@@ -45,18 +46,21 @@ pub struct IndexOptions {
     pub max_samples: u32,
     /// Most samples of subtitles that are read one by one, as MP4 scatters them over the file.
     pub max_texts: u32,
+    /// Longest film, in nanoseconds: what viewers need is planned for each quarter second of it.
+    pub max_duration: Nanos,
     /// Pictures a second of streams that are files by themselves and do not state it: a fraction.
     pub frame_rate: (u32, u32),
 }
 
 impl Default for IndexOptions {
-    /// 256 MiB, 16 million samples (a day of 60 pictures a second with two sound tracks), and 100,000 of subtitles; 25
-    /// pictures a second.
+    /// 256 MiB, 16 million samples (a day of 60 pictures a second with two sound tracks), and 100,000 of subtitles; two
+    /// weeks; 25 pictures a second.
     fn default() -> Self {
         IndexOptions {
             max_box: 256 << 20,
             max_samples: 1 << 24,
             max_texts: 100_000,
+            max_duration: 14 * 86_400 * SECOND,
             frame_rate: (25, 1),
         }
     }
@@ -81,6 +85,21 @@ pub(crate) fn check_whole(wanted: &Range<u64>, fed: &[u8]) -> Result<(), IndexEr
         ),
         kind: IndexErrorKind::Incomplete,
     })
+}
+
+impl IndexOptions {
+    /// Checks that a film is not too long; in words, how long it is and may be.
+    pub(crate) fn check_duration(&self, duration: Nanos) -> Result<(), String> {
+        let seconds = |time: Nanos| time / SECOND;
+        if duration <= self.max_duration {
+            return Ok(());
+        }
+        Err(format!(
+            "lasts {} s, more than the {} s that are allowed",
+            seconds(duration),
+            seconds(self.max_duration)
+        ))
+    }
 }
 
 /// What an [`Indexer`](crate::Indexer) wants.

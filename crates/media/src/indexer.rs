@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 
 use crate::index::{FIRST, Index, IndexOptions, Step};
-use crate::index_error::IndexError;
+use crate::index_error::{IndexError, IndexErrorKind};
 use crate::mpeg::Carrier;
 use crate::scratch::Scratch;
 use crate::{matroska, mp4, mpeg};
@@ -27,6 +27,7 @@ use crate::{matroska, mp4, mpeg};
 #[derive(Debug)]
 pub struct Indexer {
     container: Container,
+    options: IndexOptions,
     scratch: Scratch,
 }
 
@@ -61,7 +62,11 @@ impl Indexer {
             0 => Container::Mp4(mp4::Reader::new(file_len, options, &scratch)),
             _ => Container::Unknown(file_len, options),
         };
-        Indexer { container, scratch }
+        Indexer {
+            container,
+            options,
+            scratch,
+        }
     }
 
     /// What is wanted now. Repeats itself until fed; after `Done` there is no more to be had.
@@ -77,6 +82,15 @@ impl Indexer {
         };
         // Whatever was made without some of it is not right.
         self.scratch.check()?;
+        if let Ok(Step::Done(index)) = &step {
+            let length = self.options.check_duration(index.title.duration);
+            length.map_err(|problem| IndexError {
+                path: "film".to_owned(),
+                offset: 0,
+                problem,
+                kind: IndexErrorKind::TooLarge,
+            })?;
+        }
         step
     }
 
@@ -130,6 +144,7 @@ pub enum ReadIndexError {
 #[derive(Clone, Debug)]
 pub struct Unfinished {
     reader: Box<mpeg::Reader>,
+    options: IndexOptions,
     scratch: Scratch,
 }
 
@@ -140,6 +155,7 @@ impl Unfinished {
         self.reader.grow(len);
         Indexer {
             container: Container::Mpeg(self.reader),
+            options: self.options,
             scratch: self.scratch,
         }
     }
@@ -199,6 +215,7 @@ fn index_by(
                 {
                     **unfinished = Some(Unfinished {
                         reader: reader.clone(),
+                        options: indexer.options,
                         scratch: indexer.scratch.clone(),
                     });
                 }

@@ -195,6 +195,25 @@ fn chunks_that_reach_past_the_file_and_too_many_units_are_errors() {
     assert_eq!(error.kind, IndexErrorKind::TooLarge);
 }
 
+#[test]
+fn a_film_that_lasts_longer_than_is_allowed_is_refused() {
+    let film = film(described(b"twos", 16, &[]), 10_000, 4, 4000);
+    let length = index(&film).unwrap().title.duration;
+    let of_at_most = |max_duration| {
+        index_with(
+            &film,
+            IndexOptions {
+                max_duration,
+                ..IndexOptions::default()
+            },
+        )
+    };
+    assert!(of_at_most(length).is_ok());
+    let error = of_at_most(length - 1).unwrap_err();
+    assert_eq!(error.kind, IndexErrorKind::TooLarge);
+    assert!(error.to_string().contains("lasts"), "{error}");
+}
+
 /// A private packet of a DVD with sound of this format, `at` ticks of 90 kHz in.
 fn dvd_packet(at: u32, format: u8, sound: &[u8]) -> Vec<u8> {
     let stamp = [

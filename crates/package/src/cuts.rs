@@ -206,6 +206,9 @@ impl Cuts<'_> {
     }
 }
 
+/// Segments of a track at most: three days of a second each. One more is made of a film that would have more.
+pub(crate) const MOST_SEGMENTS: usize = 1 << 18;
+
 /// Builds a track's table in one pass over its samples.
 pub(crate) fn build(
     track: &Track,
@@ -236,7 +239,7 @@ pub(crate) fn build(
         // Passes over all cuts that this sample reaches: what would be empty joins the next.
         let cuts = cuts.passed(passed, number, at, track.timescale);
         let first = builder.cuts.is_empty();
-        if first || cuts > passed {
+        if first || cuts > passed && builder.cuts.len() <= MOST_SEGMENTS {
             builder.cut();
         } else if builder
             .open

@@ -52,8 +52,10 @@ pub fn multivariant_playlist(package: &Package, links: Links<'_>) -> String {
             renditions(&mut out, package, group, &names, links);
         }
     }
-    for subtitles in links.subtitles {
-        subtitle_rendition(&mut out, subtitles, links);
+    // A group has one default (RFC 8216 4.3.4.1.1), whatever their files say.
+    let default = links.subtitles.iter().position(|track| track.default);
+    for (number, subtitles) in links.subtitles.iter().enumerate() {
+        subtitle_rendition(&mut out, subtitles, Some(number) == default, links);
     }
     for variant in variants(package, links.renditions, &groups) {
         let Variant {
@@ -345,7 +347,12 @@ fn renditions(
     }
 }
 
-fn subtitle_rendition(out: &mut String, subtitles: &Subtitles<'_>, links: Links<'_>) {
+fn subtitle_rendition(
+    out: &mut String,
+    subtitles: &Subtitles<'_>,
+    is_default: bool,
+    links: Links<'_>,
+) {
     let word = |is: bool| if is { "YES" } else { "NO" };
     let _ = write!(
         out,
@@ -359,7 +366,7 @@ fn subtitle_rendition(out: &mut String, subtitles: &Subtitles<'_>, links: Links<
     let _ = write!(
         out,
         ",DEFAULT={},AUTOSELECT=YES,FORCED={}",
-        word(subtitles.default),
+        word(is_default),
         word(subtitles.forced)
     );
     if subtitles.sdh {

@@ -8,7 +8,7 @@ use reelway_media::{
     Codec, Kind, Nanos, SECOND, Samples, SamplesError, Title, Track, ticks_to_nanos,
 };
 
-use crate::cuts::{self, CutTime, Cuts, Table};
+use crate::cuts::{self, CutTime, Cuts, MOST_SEGMENTS, Table};
 use crate::fragment::Fragment;
 use crate::init;
 use crate::rate::BitRate;
@@ -38,6 +38,11 @@ pub enum PackageError {
     /// No track has a sample at or after the film's beginning.
     #[error("the film has no sample to show or play at or after its beginning")]
     Empty,
+    /// A track would have too many segments.
+    #[error(
+        "track {0} would have more than {MOST_SEGMENTS} segments; longer ones (`http.segment`) are fewer"
+    )]
+    Segments(u32),
 }
 
 /// A film cut into segments.
@@ -124,6 +129,9 @@ impl Package {
                 Some(table) => table,
                 None => cuts::build(track, index, &timeline, samples, &cuts)?,
             };
+            if table.cuts.len() > MOST_SEGMENTS {
+                return Err(PackageError::Segments(track.id));
+            }
             tracks.push(PackagedTrack::new((index, track), target, timeline, table));
         }
         if tracks.is_empty() {

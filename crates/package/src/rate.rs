@@ -51,11 +51,14 @@ fn rate(bytes: u64, length: Nanos) -> u64 {
         .min(u128::from(u64::MAX)) as u64
 }
 
+/// Segments of a run at most. Of a film with one very long segment, all the others together are no longer.
+const RUN: usize = 1000;
+
 fn peak(segments: &[(u64, Nanos)], target: Nanos) -> Option<u64> {
     let mut peak = None;
     for from in 0..segments.len() {
         let (mut bytes, mut length) = (0, 0);
-        for (more, longer) in &segments[from..] {
+        for (more, longer) in segments[from..].iter().take(RUN) {
             bytes += more;
             length += longer;
             if length * 2 > target * 3 {
@@ -145,6 +148,15 @@ mod tests {
         ] {
             assert_eq!(target_duration(longest), target, "{longest} ns");
         }
+    }
+
+    #[test]
+    fn many_short_segments_beside_a_very_long_one_are_measured_soon() {
+        // The long one's length has room for all others.
+        let mut segments = vec![(1000, SECOND); 200_000];
+        segments.push((1000, 1_000_000 * SECOND));
+        let rate = BitRate::measure(&segments);
+        assert!(rate.peak >= rate.average, "{rate:?}");
     }
 
     #[test]

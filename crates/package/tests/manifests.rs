@@ -643,6 +643,22 @@ fn subtitles_are_renditions_of_hls_and_adaptation_sets_of_dash() {
             r#"#EXT-X-STREAM-INF:BANDWIDTH=365963,AVERAGE-BANDWIDTH=365688,CODECS="avc1.64001f,mp4a.40.2",RESOLUTION=1280x720,FRAME-RATE=25.000,AUDIO="sound-mp4a",SUBTITLES="subtitles""#,
         ]
     );
+    // However many say that they are the default, a group has one.
+    let both = [1, 2].map(|number| Subtitles {
+        number,
+        default: true,
+        ..subtitles[0]
+    });
+    let of_both = Links {
+        subtitles: &both,
+        ..LINKS
+    };
+    let playlist = multivariant_playlist(&package, of_both);
+    let defaults: Vec<bool> = (playlist.lines())
+        .filter(|line| line.contains("TYPE=SUBTITLES"))
+        .map(|line| line.contains("DEFAULT=YES"))
+        .collect();
+    assert_eq!(defaults, [true, false]);
     assert_eq!(
         subtitle_playlist(&package, 2),
         "#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:14\n#EXT-X-MEDIA-SEQUENCE:1\n#EXT-X-PLAYLIST-TYPE:VOD\n\

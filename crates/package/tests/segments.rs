@@ -123,6 +123,18 @@ fn segments_are_near_to_a_tenth_of_a_second_at_least_and_a_minute_at_most() {
 }
 
 #[test]
+fn a_film_of_too_many_segments_is_refused() {
+    // One of a tenth of a second each.
+    let of = |segments| {
+        let (title, tables) = film(vec![sound(1, 10, 0, even(segments, 0, 1, 1))]);
+        Package::new(title, &tables, Options { target: 0 })
+    };
+    assert!(of(1 << 18).is_ok());
+    let error = of((1 << 18) + 1).unwrap_err();
+    assert!(matches!(error, PackageError::Segments(1)), "{error}");
+}
+
+#[test]
 fn a_film_without_samples_is_refused_and_a_track_without_any_is_left_out() {
     let (title, tables) = film(vec![sound(1, 48_000, 0, vec![])]);
     let error = Package::new(title, &tables, Options::default()).unwrap_err();

@@ -50,8 +50,9 @@ pub struct Windows {
     parts: VecDeque<Part>,
     /// Whether more parts come.
     has_more: bool,
-    /// The window in the making.
+    /// The window in the making, and how many of its bytes are the film's.
     window: Window,
+    of_film: u64,
 }
 
 impl Windows {
@@ -61,6 +62,7 @@ impl Windows {
             parts: VecDeque::from([Part::Film(range)]),
             has_more: false,
             window: Window::default(),
+            of_film: 0,
         }
     }
 
@@ -70,6 +72,7 @@ impl Windows {
             parts: VecDeque::new(),
             has_more: true,
             window: Window::default(),
+            of_film: 0,
         }
     }
 
@@ -83,8 +86,8 @@ impl Windows {
         self.has_more = false;
     }
 
-    /// The next window: nothing longer than `size`, nothing across a multiple of it. After [`Next::Parts`] it is to be called
-    /// again with the same size.
+    /// The next window: of at most `size` bytes of the film, nothing across a multiple of it. After [`Next::Parts`] it is to be
+    /// called again with the same size.
     pub fn next(&mut self, size: u64) -> Next {
         while self.window.parts.len() < MOST_PIECES {
             let range = match self.parts.pop_front() {
@@ -99,7 +102,11 @@ impl Windows {
             let block = range.start / size;
             let here = range.start..range.end.min((block + 1) * size);
             let film = match &self.window.film {
-                Some(film) if film.start / size != block => {
+                // In a film whose samples lie on top of each other, what lies in a block is no bound.
+                Some(film)
+                    if film.start / size != block
+                        || self.of_film + (here.end - here.start) > size =>
+                {
                     self.parts.push_front(Part::Film(range));
                     break;
                 }
@@ -107,11 +114,13 @@ impl Windows {
                 None => here.clone(),
             };
             self.window.film = Some(film);
+            self.of_film += here.end - here.start;
             if here.end < range.end {
                 self.parts.push_front(Part::Film(here.end..range.end));
             }
             self.window.parts.push(Part::Film(here));
         }
+        self.of_film = 0;
         match std::mem::take(&mut self.window) {
             window if window.parts.is_empty() => Next::End,
             window => Next::Window(window),
@@ -212,6 +221,19 @@ mod tests {
             pieces.push(window.parts.len());
         }
         assert_eq!(pieces, [1024, 1024, 952]);
+    }
+
+    #[test]
+    fn a_window_of_pieces_on_top_of_each_other_is_no_longer_than_a_block() {
+        let mut windows = Windows::of_parts();
+        windows.add((0..100).map(|at| Part::Film(at..at + 100)));
+        windows.end();
+        let mut all = 0;
+        while let Next::Window(window) = windows.next(256) {
+            assert!(window.bytes() <= 256, "{window:?}");
+            all += window.bytes();
+        }
+        assert_eq!(all, 100 * 100);
     }
 
     #[test]

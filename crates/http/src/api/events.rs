@@ -53,7 +53,7 @@ pub(crate) struct Events {
     /// Held for moments.
     texts: Mutex<Texts>,
     /// Taken by the one who makes the first text; the others wait for it.
-    making: tokio::sync::Mutex<()>,
+    making: Arc<tokio::sync::Mutex<()>>,
     /// Listeners turned away because there were too many …
     pub refused: AtomicU64,
     /// … and closed because they fell behind.
@@ -93,7 +93,7 @@ impl Events {
             films: Mutex::default(),
             told: Mutex::default(),
             texts: Mutex::default(),
-            making: tokio::sync::Mutex::default(),
+            making: Arc::default(),
             refused: AtomicU64::new(0),
             closed: AtomicU64::new(0),
         }
@@ -262,13 +262,18 @@ pub(crate) async fn events(
         if let Some(joined) = events.join() {
             break joined;
         }
-        let _making = events.making.lock().await;
+        let making = events.making.clone().lock_owned().await;
         // Others may have made it meanwhile.
         if let Some(joined) = events.join() {
             break joined;
         }
-        let (making, overview) = (events.clone(), overview.clone());
-        blocking(move || making.renew(&overview)).await;
+        let (telling, overview) = (events.clone(), overview.clone());
+        blocking(move || {
+            // Held until it is made, even if whoever asked is gone.
+            let _making = making;
+            telling.renew(&overview);
+        })
+        .await;
     };
     let compressed = answer::accepts_gzip(&headers);
     let listener = Listener {

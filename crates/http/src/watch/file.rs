@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::{Method, header, request::Parts};
+use axum::http::{Method, request::Parts};
 use reelway_media::Nanos;
 use reelway_viewing::{Caller, Delivery, FILE, Piece};
 
 use super::refused::{Answered, denied, no_media};
-use crate::answer;
 use crate::body::Bodies;
 use crate::downloads::Downloads;
 use crate::films::Show;
@@ -43,10 +42,10 @@ impl Files {
             validators: show.validators(""),
             media_type: show.media_type(),
             len,
+            // The file under this address may become another: what is kept is to be asked for again.
+            cache: "no-cache",
         };
-        let (mut answer, range) = media.judge(request)?;
-        // The file under this address may become another: what is kept is to be asked for again.
-        answer::set(&mut answer, header::CACHE_CONTROL, "no-cache");
+        let (answer, range) = media.judge(request)?;
         if request.method == Method::HEAD || range.is_empty() {
             return Ok(bodiless(answer, range));
         }

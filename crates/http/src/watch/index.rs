@@ -40,9 +40,9 @@ impl Indexes {
             validators: show.validators(""),
             media_type: INDEX,
             len: head.len() as u64 + exchange::record_bytes(&show.film.title),
+            cache: "no-cache",
         };
         let (mut answer, range) = media.judge(request)?;
-        answer::set(&mut answer, header::CACHE_CONTROL, "no-cache");
         if request.method == Method::HEAD || range.is_empty() {
             return Ok(bodiless(answer, range));
         }
@@ -79,10 +79,11 @@ impl Sending {
         }
         let mut piece = self.piece()?;
         piece.truncate((self.left.end - self.left.start).min(piece.len() as u64) as usize);
-        let bytes = piece.len() as u64;
-        let turn = self.flow.turn(Some(bytes), bytes).await;
-        turn.map_err(io::Error::other)?;
-        self.left.start += bytes;
+        let turn = self.flow.turn(None, piece.len() as u64).await;
+        let may = turn.map_err(io::Error::other)?.beyond;
+        // A link may not have room for all of it at once.
+        piece.truncate(may.map_or(usize::MAX, |bytes| bytes as usize));
+        self.left.start += piece.len() as u64;
         Ok(Some(piece))
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{Method, StatusCode, header, request::Parts};
+use axum::http::{Method, StatusCode, request::Parts};
 use reelway_media::{Kind, Nanos};
 use reelway_viewing::{Caller, Delivery, Piece};
 use tokio::sync::Semaphore;
@@ -62,6 +62,8 @@ impl Segments {
             validators: show.validators(&format!("-{id}-init")),
             media_type: media_type(track.kind),
             len: track.init().len() as u64,
+            // It tells the film's length.
+            cache: rule(request, &caller, show.stays(false)),
         };
         let (answer, range) = media.judge(request)?;
         let init = track.init().slice(range.start as usize..range.end as usize);
@@ -72,9 +74,7 @@ impl Segments {
                 .map_err(denied)?;
             viewer.answered();
         }
-        // It tells the film's length.
-        let stays = show.stays(false);
-        Ok(cache(answer, (request, &caller), stays).map(|_| Body::from(init)))
+        Ok(answer.map(|_| Body::from(init)))
     }
 
     /// Answers a request for a segment, by its track's track_ID and its number.
@@ -107,8 +107,8 @@ impl Segments {
                 validators: show.validators(&format!("-{id}-{number}")),
                 media_type: media_type(track.kind),
                 len,
+                cache: rule(request, &caller, show.stays(number <= track.settled())),
             },
-            stays: show.stays(number <= track.settled()),
             number,
             time: start..start + duration,
             delivery: Delivery::Hls,
@@ -141,6 +141,7 @@ impl Segments {
             validators: show.validators(&format!("-ts-tables-{number}")),
             media_type: STREAM,
             len: tables.len() as u64,
+            cache: rule(request, &caller, true),
         };
         let (answer, range) = media.judge(request)?;
         let tables = tables.slice(range.start as usize..range.end as usize);
@@ -151,7 +152,7 @@ impl Segments {
                 .map_err(denied)?;
             viewer.answered();
         }
-        Ok(cache(answer, (request, &caller), true).map(|_| Body::from(tables)))
+        Ok(answer.map(|_| Body::from(tables)))
     }
 
     /// Answers a request for a segment of the transport stream that a film is.
@@ -179,8 +180,8 @@ impl Segments {
                 validators: show.validators(&format!("-ts-{number}")),
                 media_type: STREAM,
                 len,
+                cache: rule(request, &caller, show.stays(number <= stream.settled())),
             },
-            stays: show.stays(number <= stream.settled()),
             number,
             time: start..start + duration,
             delivery: Delivery::TransportStream,
@@ -204,14 +205,12 @@ impl Segments {
         let show = &wanted.show;
         let Segment {
             media,
-            stays,
             number,
             time,
             delivery,
             flow: (flow, main),
         } = segment;
         let (answer, range) = media.judge(request)?;
-        let answer = cache(answer, (request, &caller), stays);
         if request.method == Method::HEAD {
             return Ok(bodiless(answer, range));
         }
@@ -258,8 +257,6 @@ impl Segments {
 /// A segment that is asked for.
 struct Segment {
     media: Media,
-    /// It is the same for as long as the film's edition lasts.
-    stays: bool,
     number: u32,
     /// Of the film.
     time: Range<Nanos>,
@@ -280,16 +277,15 @@ fn flow_of(wanted: &Wanted, kind: Kind) -> (u32, bool) {
     (kind as u32, kind == main)
 }
 
-/// An address with an edition never has other bytes, if what it names stays. With a token in it, it is one viewer's own.
-fn cache(mut answer: Answer, (request, caller): (&Parts, &Caller), stays: bool) -> Answer {
+/// How long it may be kept: an address with an edition never has other bytes, if what it names stays. With a token in it, it is
+/// one viewer's own.
+fn rule(request: &Parts, caller: &Caller, stays: bool) -> &'static str {
     let edition = query(request, "v").filter(|_| stays);
-    let rule = match (edition, &caller.token) {
+    match (edition, &caller.token) {
         (None, _) => "no-cache",
         (Some(_), Some(_)) => "private, max-age=3600, immutable",
         (Some(_), None) => "public, max-age=86400, immutable",
-    };
-    answer::set(&mut answer, header::CACHE_CONTROL, rule);
-    answer
+    }
 }
 
 fn media_type(kind: Kind) -> &'static str {
