@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use reelway_clock::Real;
 use reelway_media::{
     Container, Index, IndexError, IndexErrorKind, IndexOptions, Indexer, ReadIndexError, Scratch,
     Unfinished, index_growing, is_read_whole,
@@ -20,6 +21,12 @@ use crate::scratch::scratch;
 
 /// A file changed more recently than this that cannot be read may still be in the making.
 pub(crate) const YOUNG: Duration = Duration::from_secs(5);
+
+/// Whether a film was changed so lately, by a clock that is right to the same time: one from next year is not new until then.
+pub(crate) fn is_changed_within(now: Real, identity: &FileIdentity, time: Duration) -> bool {
+    let age = i128::from(now.nanos()) - i128::from(identity.mtime_ns);
+    age.unsigned_abs() < time.as_nanos()
+}
 
 /// Why a file did not become an index.
 #[derive(Debug, thiserror::Error)]
@@ -80,8 +87,8 @@ impl IndexingError {
         }
     }
 
-    /// Whether time may mend it: the file ends before its contents do, as while it is copied, the film lies elsewhere and cannot
-    /// be reached, or a disk failed that has nothing to do with the film.
+    /// Whether time may mend it: the file ends before its contents do, as while it is copied, it could not be read, or the film
+    /// lies elsewhere and cannot be reached.
     pub fn may_pass(&self) -> bool {
         match self {
             IndexingError::Container { error, .. } => {
@@ -90,10 +97,8 @@ impl IndexingError {
                     IndexErrorKind::Incomplete | IndexErrorKind::Scratch
                 )
             }
-            IndexingError::Elsewhere { .. } => true,
-            IndexingError::Io { .. }
-            | IndexingError::Foreign { .. }
-            | IndexingError::Fault { .. } => false,
+            IndexingError::Io { .. } | IndexingError::Elsewhere { .. } => true,
+            IndexingError::Foreign { .. } | IndexingError::Fault { .. } => false,
         }
     }
 

@@ -3,12 +3,12 @@
 //! the same: file systems of networks tell nothing, nor do sources elsewhere.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs;
+use std::fs::{self, File};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use reelway_supervise::{self as supervise, lock};
 use tracing::warn;
@@ -29,6 +29,9 @@ const SETTLE: Duration = Duration::from_millis(200);
 const SETTLE_AT_MOST: Duration = Duration::from_secs(1);
 /// How often it is tried to write indexes that could not be written.
 const UNSAVED: Duration = Duration::from_secs(10);
+
+/// How long an index file is kept whose film is not there.
+const UNUSED: Duration = Duration::from_secs(90 * 86_400);
 
 /// What wakes the keeper.
 pub(crate) enum Event {
@@ -70,7 +73,8 @@ impl Keeper {
             let is_unfinished = lock(&self.shared.library)
                 .entries
                 .values()
-                .any(|entry| matches!(entry.state, State::NotReady { .. }));
+                .filter(|entry| matches!(entry.state, State::NotReady { .. }))
+                .any(|entry| self.shared.shelf.may_be_ready_soon(&entry.identity));
             let mut patience = self.shared.shelf.patience(is_unfinished);
             if self.growing {
                 patience = patience.min(self.shared.shelf.anew_every());
@@ -257,7 +261,8 @@ impl Keeper {
         }
     }
 
-    /// Removes index files of films that are no longer there.
+    /// Removes index files that were of use long ago. A film that is not there may lie on a disk that is not mounted yet, or
+    /// with a source that cannot be reached.
     fn prune(&self) {
         let Some(directory) = &self.shared.index else {
             return;
@@ -270,11 +275,25 @@ impl Keeper {
         let Ok(files) = fs::read_dir(directory) else {
             return;
         };
+        let now = Duration::from_nanos(reelway_clock::real().nanos());
+        let now = SystemTime::UNIX_EPOCH + now;
         for path in files.flatten().map(|file| file.path()) {
-            let ours = path
-                .extension()
-                .is_some_and(|extension| extension == "rwx" || extension == "new");
-            if ours && !present.contains(&path) {
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            let is_over = match extension {
+                Some("rwx") if present.contains(&path) => {
+                    // That it was of use today; where that cannot be said, it may be made again one day.
+                    let _ = File::open(&path).and_then(|file| file.set_modified(now));
+                    false
+                }
+                Some("rwx") => {
+                    let used = fs::metadata(&path).and_then(|file| file.modified());
+                    used.is_ok_and(|used| now.duration_since(used).is_ok_and(|age| age > UNUSED))
+                }
+                // Left from a write that did not end.
+                Some("new") => true,
+                _ => false,
+            };
+            if is_over {
                 let _ = fs::remove_file(path);
             }
         }

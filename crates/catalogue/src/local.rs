@@ -15,13 +15,17 @@ use reelway_sys::extents::Layout;
 use tracing::{info, warn};
 
 use crate::config::DirectoryConfig;
-use crate::indexing::{self, IndexingError, YOUNG, index_beginning};
+use crate::indexing::{self, IndexingError, YOUNG, index_beginning, is_changed_within};
 use crate::keeper::Event;
 use crate::progress::Progress;
 use crate::recordings::Recordings;
 use crate::scan::scan;
 use crate::shelf::{FoundFilm, Shelf};
 use crate::writers::Writers;
+
+/// A film that was changed within this time may still be copied. One that has been cut off for longer is looked at as often as
+/// all others.
+const COMING: Duration = Duration::from_secs(3600);
 
 /// Directories, and what is known of the ways into them.
 pub(crate) struct Local {
@@ -164,6 +168,10 @@ impl Shelf for Local {
 
     fn anew_every(&self) -> Duration {
         self.anew_every
+    }
+
+    fn may_be_ready_soon(&self, identity: &FileIdentity) -> bool {
+        is_changed_within(reelway_clock::real(), identity, COMING)
     }
 
     fn patience(&self, unfinished: bool) -> Duration {

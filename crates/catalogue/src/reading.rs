@@ -14,7 +14,7 @@ use tracing::{debug, info, warn};
 
 use crate::entry::{Entry, State, Summary};
 use crate::growth::{self, First, Growing};
-use crate::indexing::{IndexingError, YOUNG};
+use crate::indexing::{IndexingError, YOUNG, is_changed_within};
 use crate::library::{Change, Shared};
 use crate::seen::new_entry;
 use crate::shelf::FoundFilm;
@@ -142,7 +142,7 @@ impl Reading<'_> {
         let mut first = played.as_ref().and_then(|entry| entry.first);
         // Nothing was said of one of which only the beginning was read.
         let is_new = played.is_none_or(|entry| entry.is_begun());
-        let may_grow = is_changed_within(&found, RECORDED);
+        let may_grow = is_changed_within(reelway_clock::real(), &found.identity, RECORDED);
         let listed = self.shared.entry(name);
         let progress = listed.map(|entry| Arc::clone(&entry.progress));
         let progress = progress.unwrap_or_default();
@@ -177,7 +177,9 @@ impl Reading<'_> {
                 reason: "it is being written".into(),
             },
             Err(error)
-                if error.may_pass() || (is_changed_within(&found, YOUNG) && !error.is_fault()) =>
+                if error.may_pass()
+                    || (is_changed_within(reelway_clock::real(), &found.identity, YOUNG)
+                        && !error.is_fault()) =>
             {
                 State::NotReady {
                     reason: error.reason(),
@@ -244,11 +246,6 @@ impl Reading<'_> {
 fn grows(found: &FoundFilm, identity: &FileIdentity, index: &Index) -> bool {
     let may_be = found.identity.may_have_grown_into(identity);
     may_be && growth::mark(&found.path, identity, index).is_some()
-}
-
-fn is_changed_within(found: &FoundFilm, time: Duration) -> bool {
-    let now = i128::from(reelway_clock::real().nanos());
-    now - i128::from(found.identity.mtime_ns) < time.as_nanos() as i128
 }
 
 #[cfg(test)]
@@ -338,5 +335,46 @@ mod tests {
         for entry in shared.list() {
             assert!(matches!(entry.state, State::Unplayable { .. }), "{entry:?}");
         }
+    }
+
+    /// A disk that fails.
+    struct Failing;
+
+    impl Shelf for Failing {
+        fn look(&self) -> Result<Vec<FoundFilm>, String> {
+            Ok(Vec::new())
+        }
+
+        fn index(
+            &self,
+            found: &FoundFilm,
+            _may_grow: bool,
+            _scratch: Scratch,
+            _progress: &Progress,
+        ) -> Result<(FileIdentity, Index), IndexingError> {
+            Err(IndexingError::Io {
+                path: found.path.clone(),
+                error: std::io::Error::other("the disk failed"),
+            })
+        }
+
+        fn patience(&self, _unfinished: bool) -> Duration {
+            Duration::MAX
+        }
+    }
+
+    #[test]
+    fn a_film_that_could_not_be_read_is_looked_at_again() {
+        let shared = Shared::new(Arc::new(Failing), None, IndexMemory::default());
+        let shared = Arc::new(shared);
+        let film = found(1, 1);
+        let entry = Arc::new(new_entry(&film.file, &film, State::Indexing));
+        lock(&shared.library)
+            .entries
+            .insert(film.file.clone(), entry);
+        index(&shared, vec![(film.file.clone(), film)]);
+        // The keeper reads films in this state at each look.
+        let entry = &shared.list()[0];
+        assert!(matches!(entry.state, State::NotReady { .. }), "{entry:?}");
     }
 }

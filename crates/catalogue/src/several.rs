@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use reelway_sys::FileIdentity;
 
@@ -26,12 +26,25 @@ impl Several {
         self.0.iter().find(|library| library.entry(name).is_some())
     }
 
-    /// Calls `listener` after every change of one of them, on that library's own thread.
+    /// Calls `listener` after every change of one of them, on that library's own thread. A film whose name an earlier library
+    /// has, too, is not the one that is played: that it was replaced concerns nobody.
     pub fn on_change(&self, listener: impl Fn(&Change) + Send + Sync + 'static) {
         let listener = Arc::new(listener);
-        for library in &self.0 {
+        for (place, library) in self.0.iter().enumerate() {
             let listener = listener.clone();
-            library.on_change(move |change| listener(change));
+            // A listener does not keep libraries open.
+            let before: Vec<Weak<Directory>> = self.0[..place].iter().map(Arc::downgrade).collect();
+            library.on_change(move |change| {
+                let is_hidden = |name: &String| {
+                    let before = before.iter().filter_map(Weak::upgrade);
+                    before
+                        .into_iter()
+                        .any(|library| library.entry(name).is_some())
+                };
+                let mut change = change.clone();
+                change.replaced.retain(|name| !is_hidden(name));
+                listener(&change);
+            });
         }
     }
 

@@ -77,6 +77,11 @@ pub trait Shelf: Send + Sync + 'static {
         ANEW_EVERY
     }
 
+    /// Whether a film that is not ready may be ready soon.
+    fn may_be_ready_soon(&self, _identity: &FileIdentity) -> bool {
+        true
+    }
+
     /// Longest time between two looks; `unfinished`: there are films that may be ready soon.
     fn patience(&self, unfinished: bool) -> Duration;
 }

@@ -206,6 +206,10 @@ impl IndexMemory {
     pub(crate) fn wrote(&self) {
         let mut kept = self.kept();
         kept.failed = None;
+        if !kept.films.is_empty() {
+            // The problem is over when these have been written, too.
+            return;
+        }
         if let Some(problem) = kept.problem.take() {
             info!(
                 "index files can be written to {} again",
@@ -245,10 +249,10 @@ impl IndexMemory {
                 IndexFile::write(&path, &film.identity, &film.title, &tables, film.growth);
             match written {
                 Ok(()) => {
-                    self.wrote();
                     let identity = film.identity;
                     self.kept()
                         .drop_where(|unsaved| unsaved.film.identity == identity);
+                    self.wrote();
                 }
                 Err(error) => {
                     self.failed(path.parent().unwrap_or(&path), &error);

@@ -439,7 +439,9 @@ async fn told_by_reelway(web: &Web, own_id: &str) -> Result<Option<(Vec<Entry>, 
             subtitles,
             version: None,
         }));
-        if told.films.is_empty() || page * lists::PER_PAGE >= told.total.min(MOST_FILMS) {
+        // What a server says it has is no bound of what it sends.
+        let has_sent = (page * lists::PER_PAGE).max(listed.len());
+        if told.films.is_empty() || has_sent >= told.total || has_sent > MOST_FILMS {
             break;
         }
     }
@@ -479,11 +481,17 @@ async fn folders(web: &Web) -> Result<Vec<String>, String> {
         for link in lists::links(&html, web.address(), &folder) {
             match link.strip_suffix('/') {
                 Some(below) if below.split('/').count() <= DEEPEST => {
-                    waiting.push(below.to_owned())
+                    if waiting.len() < MOST_FOLDERS {
+                        waiting.push(below.to_owned());
+                    }
                 }
                 Some(_) => {}
                 None => found.push(link),
             }
+        }
+        // More than enough: the rest is left out.
+        if found.len() > MOST_FILMS {
+            break;
         }
     }
     Ok(found)
