@@ -321,6 +321,16 @@ impl Server {
             .unwrap_or_else(|error| panic!("GET {path}: {error:#}\n{}", self.log()))
     }
 
+    /// The value of a metric, which has labels only where `name` has them.
+    #[track_caller]
+    pub fn metric(&self, name: &str) -> f64 {
+        let text = self.get("/metrics").text();
+        let mut lines = text.lines();
+        let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        let value = value.unwrap_or_else(|| panic!("no {name} in\n{text}"));
+        value.parse().expect("a number")
+    }
+
     fn ask(&self, path: &str) -> Option<http::Response> {
         http::get(self.http, path).ok()
     }

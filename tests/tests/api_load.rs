@@ -96,15 +96,6 @@ fn status(stream: &TcpStream) -> u16 {
     text.parse().expect("a status")
 }
 
-fn metric(server: &Server, name: &str) -> f64 {
-    let text = server.get("/metrics").text();
-    let value = text
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    let value = value.unwrap_or_else(|| panic!("no {name} in\n{text}"));
-    value.parse().expect("a number")
-}
-
 /// The greatest of `count` times in which an RTSP connection is answered.
 fn slowest_answer(server: &Server, count: usize) -> Duration {
     let mut client = Client::connect(server.rtsp).expect("a connection");
@@ -191,15 +182,15 @@ fn clients_that_do_not_read_cost_little_memory_and_no_time_of_the_reactor() {
                 }
                 drop(attackers);
                 let gone = wait::until(Duration::from_secs(10), || {
-                    (metric(&server, "reelway_http_event_listeners") == 0.0).then_some(())
+                    (server.metric("reelway_http_event_listeners") == 0.0).then_some(())
                 });
                 assert!(gone.is_some(), "listeners that went are still counted");
             }
         }
     }
 
-    let bytes = metric(&server, "reelway_reactor_poll_most_bytes");
-    let longest = metric(&server, "reelway_reactor_poll_longest_cpu_seconds");
+    let bytes = server.metric("reelway_reactor_poll_most_bytes");
+    let longest = server.metric("reelway_reactor_poll_longest_cpu_seconds");
     eprintln!(
         "a poll serialised or compressed {bytes} bytes at most; the longest took {longest} s of CPU"
     );
@@ -220,10 +211,10 @@ fn listeners_and_clients_that_take_nothing_are_disconnected() {
     assert!(listeners.iter().all(|one| status(one) == 200));
     // 10 s for a piece.
     let closed = wait::until(Duration::from_secs(30), || {
-        (metric(&server, "reelway_http_event_listeners") == 0.0).then_some(())
+        (server.metric("reelway_http_event_listeners") == 0.0).then_some(())
     });
     assert!(closed.is_some(), "listeners that take nothing are kept");
-    assert!(metric(&server, "reelway_http_connections_stalled_total") >= 20.0);
+    assert!(server.metric("reelway_http_connections_stalled_total") >= 20.0);
 }
 
 #[test]

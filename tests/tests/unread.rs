@@ -151,20 +151,11 @@ fn others(server: &Server, seconds: u32) -> Seen {
     })
 }
 
-fn metric(server: &Server, name: &str) -> f64 {
-    let metrics = server.get("/metrics").text();
-    let line = metrics.lines().find_map(|line| {
-        let (found, value) = line.split_once(' ')?;
-        (found == name).then(|| value.parse::<f64>().expect("a number"))
-    });
-    line.unwrap_or_else(|| panic!("no {name}"))
-}
-
 /// The most blocks that are pinned at a time, while the longest group is sent.
 fn most_pinned(server: &Server) -> u64 {
     let mut most = 0;
     let _: Option<()> = wait::until(GROUP, || {
-        let pinned = metric(server, "reelway_pool_used_bytes") as u64 / BLOCK;
+        let pinned = server.metric("reelway_pool_used_bytes") as u64 / BLOCK;
         most = most.max(pinned);
         None
     });
@@ -228,7 +219,7 @@ fn attack(sources: usize, manner: &str, film: &str, attackers: usize) {
         "{pinned} of {BLOCKS} blocks are pinned, and {bound} may be"
     );
     if again {
-        let resent = metric(&server, "reelway_rtp_resent_packets_total");
+        let resent = server.metric("reelway_rtp_resent_packets_total");
         assert!(
             resent > attackers as f64,
             "{resent} packets were sent again"

@@ -44,16 +44,9 @@ fn server(change: impl FnOnce(Options) -> Options) -> (Server, tempfile::TempDir
     (server, dir, films)
 }
 
-fn metric(server: &Server, name: &str) -> f64 {
-    let text = server.get("/metrics").text();
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
-    line.and_then(|value| value.trim().parse().ok())
-        .expect(name)
-}
-
 /// Bytes that connections got without a copy.
 fn uncopied(server: &Server) -> f64 {
-    metric(server, "reelway_http_uncopied_bytes_total ")
+    server.metric("reelway_http_uncopied_bytes_total")
 }
 
 /// Somebody who asks for a film, reads a little, and then nothing for a while.
@@ -261,10 +254,7 @@ fn connections_that_are_cut_off_disturb_nobody() {
         let number = round % FILMS;
         assert!(server.get(&format!("/film{number}/file")).body == films[number]);
     }
-    assert_eq!(
-        metric(&server, "reelway_http_connections_stalled_total "),
-        0.0
-    );
+    assert_eq!(server.metric("reelway_http_connections_stalled_total"), 0.0);
     // Nor was one of them taken for a kernel that refuses the way.
     let before = uncopied(&server);
     fetch_all(&server, &films, 1);

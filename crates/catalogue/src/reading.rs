@@ -181,9 +181,13 @@ impl Reading<'_> {
                     || (is_changed_within(reelway_clock::real(), &found.identity, YOUNG)
                         && !error.is_fault()) =>
             {
-                State::NotReady {
-                    reason: error.reason(),
+                let reason = error.reason();
+                let known = self.shared.entry(name);
+                let is_known = known.is_some_and(|entry| entry.reason() == Some(&reason));
+                if matches!(error, IndexingError::Io { .. }) && !is_known {
+                    warn!(film = name, "cannot be read, and is tried again: {error}");
                 }
+                State::NotReady { reason }
             }
             Err(error) => {
                 warn!(film = name, "cannot be played: {error}");
