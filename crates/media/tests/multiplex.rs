@@ -273,6 +273,31 @@ fn another_server_learns_of_it() {
     assert_eq!(sent(&own, file.len() as u64, |_| ()).unwrap(), own);
 }
 
+#[test]
+fn a_packet_with_something_else_on_either_side_is_left_out() {
+    for around in AROUND {
+        let stride = around.0 + 188 + around.1;
+        let made = |around| film(&vec![vec![900]; 40], &[90; 75], 5, &[1, 0, 2], around).0;
+        let mut whole = made((0, 0));
+        whole.drain(188 * 100..188 * 101);
+        let mut file = made(around);
+        for at in [stride * 101, stride * 100] {
+            file.splice(at..at, [3; 300]);
+        }
+        let index = index(&file);
+        assert!(packets(&file, &index, 1000) == whole, "{around:?}");
+    }
+}
+
+/// Holes before packets of these numbers, of `count` of them. What follows a packet tells that it is one, so more than one lies
+/// between two holes.
+fn with_packets_between(mut holes: Vec<(usize, usize)>, count: usize) -> Vec<(usize, usize)> {
+    holes.iter_mut().for_each(|hole| hole.0 = hole.0.min(count));
+    holes.sort_unstable();
+    holes.dedup_by(|next, last| next.0 == last.0 + 1);
+    holes
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -319,11 +344,10 @@ proptest! {
         let (whole, _) = film(&pictures, &sounds, 5, &turns, (0, 0));
         let (mut file, _) = film(&pictures, &sounds, 5, &turns, around);
         let stride = around.0 + 188 + around.1;
+        let holes = with_packets_between(holes, file.len() / stride);
         // From behind, so that none divides a packet.
-        let mut holes = holes;
-        holes.sort_unstable_by(|a, b| b.cmp(a));
-        for (at, bytes) in holes {
-            let at = (at * stride).min(file.len());
+        for (at, bytes) in holes.into_iter().rev() {
+            let at = at * stride;
             file.splice(at..at, vec![3; bytes]);
         }
         let index = index(&file);
