@@ -66,7 +66,7 @@ fn play(network: &Network, url: &str) -> Running {
         // The socket's buffer bears a player that does not get the processor for a while.
         command.args(["-rtsp_transport", "udp", "-buffer_size", "4000000"]);
     } else {
-        command.args(["-stats_period", "1", "-progress", "pipe:2"]);
+        command.args(["-stats_period", "0.1", "-progress", "pipe:2"]);
     }
     command.args(["-i", url, "-map", "0", "-c", "copy", "-f", "null", "-"]);
     players::start(command)

@@ -1,12 +1,15 @@
 //! Files that are fetched: as fast as TCP takes them where nothing is limited, else as fast as what viewers have not booked,
 //! and by their film's pace where the configuration says so.
 
+use std::io::Read;
 use std::process::Command;
+use std::sync::Barrier;
 use std::time::Duration;
 
 use reelway_tests::films;
 use reelway_tests::http;
 use reelway_tests::server::{Options, Server};
+use reelway_tests::wait::Deadline;
 
 /// Seconds that the film plays, and its bytes.
 const SECONDS: f64 = 60.0;
@@ -41,6 +44,27 @@ fn curl(server: &Server, more: &[&str]) -> (u64, f64) {
         numbers.0.parse().expect(wrong),
         numbers.1.parse().expect(wrong),
     )
+}
+
+/// Bytes a second of a download in some seconds from when all `fetchers` have begun.
+fn speed(server: &Server, name: &str, fetchers: &Barrier) -> f64 {
+    let headers = [("User-Agent", name)];
+    let mut stream = http::begin(server.http, "GET", "/load/file", &headers, 0).expect("a request");
+    let mut bytes = vec![0; 64 << 10];
+    let mut read = || stream.read(&mut bytes).expect("the film");
+    read();
+    fetchers.wait();
+    let (began, until) = (
+        reelway_clock::now(),
+        Deadline::after(Duration::from_secs(6)),
+    );
+    let mut came = 0;
+    while !until.over() {
+        let read = read();
+        assert!(read > 0, "the download ended");
+        came += read;
+    }
+    came as f64 / reelway_clock::now().since(began).as_secs_f64()
 }
 
 #[test]
@@ -95,14 +119,14 @@ fn downloads_share_what_is_not_booked_and_take_no_more() {
     assert!((2.0 * own..40.0).contains(&megabits), "{megabits} Mbit/s");
 
     // Several, told apart by their names: together no more, each its share.
-    let names: Vec<String> = (0..3).map(|number| format!("fetcher/{number}")).collect();
+    let fetchers = Barrier::new(3);
     let speeds: Vec<f64> = std::thread::scope(|scope| {
-        let fetch = |name: &str| {
-            let (server, name) = (&server, name.to_owned());
-            scope.spawn(move || curl(server, &["--max-time", "6", "-A", &name]).1)
+        let fetch = |number: u8| {
+            let (server, fetchers) = (&server, &fetchers);
+            scope.spawn(move || speed(server, &format!("fetcher/{number}"), fetchers))
         };
-        let fetchers: Vec<_> = names.iter().map(|name| fetch(name)).collect();
-        let speeds = fetchers.into_iter().map(|fetcher| fetcher.join());
+        let threads: Vec<_> = (0..3).map(fetch).collect();
+        let speeds = threads.into_iter().map(|thread| thread.join());
         speeds
             .map(|speed| speed.expect("a fetcher") * 8.0 / 1e6)
             .collect()

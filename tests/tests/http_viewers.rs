@@ -236,7 +236,8 @@ fn a_film_goes_freely_for_some_seconds_and_then_at_twice_its_rate() {
     assert_eq!(part.status, 206);
     server.get(segments.last().expect("a segment"));
     let took = now().since(start).as_secs_f64();
-    assert!(took < 1.0, "{took} s");
+    // The last segment has five seconds: with the one that is left of four it would take two.
+    assert!(took < 1.5, "{took} s");
 }
 
 #[test]
@@ -261,7 +262,8 @@ fn a_seek_into_what_was_expected_next_is_not_held_to_the_pace() {
     let start = now();
     server.get(&segments[4]);
     let took = now().since(start).as_secs_f64();
-    assert!(took < 1.0, "{took} s");
+    // It has six seconds at least: at the pace it would take three.
+    assert!(took < 2.0, "{took} s");
 }
 
 #[test]

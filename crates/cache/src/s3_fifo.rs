@@ -86,6 +86,7 @@ impl Policy for S3Fifo {
     ) -> Option<Slot> {
         // Each step takes a hit away, or moves a block that cannot leave behind those that may.
         let most = (usize::from(MOST) + 2) * self.lists.len();
+        let mut may_any = false;
         for _ in 0..most {
             let list = match self.main_is_full() {
                 true => MAIN,
@@ -102,9 +103,12 @@ impl Policy for S3Fifo {
             } else if evictable(slot) {
                 return self.leaves(slot);
             } else {
-                // In use: looked at again when all others were.
+                // In use: looked at again when all others were. Whether any may go is asked once, for all of them may be in use.
                 self.lists.to(slot, list);
-                self.lists.across(..).find(|slot| evictable(*slot))?;
+                if !may_any {
+                    self.lists.across(..).find(|slot| evictable(*slot))?;
+                    may_any = true;
+                }
             }
         }
         let slot = self.lists.across(..).find(|slot| evictable(*slot))?;

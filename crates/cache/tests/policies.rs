@@ -74,6 +74,25 @@ fn a_block_in_use_is_passed_over_and_may_go_later() {
 }
 
 #[test]
+fn blocks_that_may_not_go_are_asked_about_a_few_times_at_most() {
+    const BLOCKS: u32 = 4000;
+    for name in Spec::NAMES {
+        let mut policy = filled(name, BLOCKS);
+        for number in 0..3 {
+            let mut asked = 0;
+            // The oldest half is kept.
+            let mut may_go = |slot: u32| {
+                asked += 1;
+                slot >= BLOCKS / 2
+            };
+            let gone = policy.victim(block(BLOCKS + number), &mut may_go, NOW);
+            assert!(gone.is_some(), "{name}");
+            assert!(asked <= 6 * BLOCKS, "{name} asked {asked} times");
+        }
+    }
+}
+
+#[test]
 fn a_policy_grows_with_the_slots_that_it_gets() {
     for name in Spec::NAMES {
         let spec: Spec = name.parse().expect("a policy");

@@ -266,6 +266,8 @@ impl Config {
             _ if self.ports != other.ports => Some("ports"),
             _ if self.films.addresses != other.films.addresses => Some("films.addresses"),
             _ if self.failover != other.failover => Some("failover"),
+            // The settings that let the answers in are made at the start.
+            _ if other.health.through && !self.health.through => Some("health.through"),
             _ => None,
         }
     }
@@ -315,6 +317,24 @@ mod tests {
             "{:#}",
             config.and_then(|config| config.check()).unwrap_err()
         )
+    }
+
+    #[test]
+    fn a_director_that_runs_takes_over_other_edges_but_no_other_way_of_its_own() {
+        let config = |lines: &str| {
+            let text = format!("address = \"10.0.0.1\"\n{lines}");
+            toml::from_str::<Config>(&text).unwrap()
+        };
+        let (own, through) = (
+            config("[health]\nthrough = false"),
+            config("[health]\nthrough = true"),
+        );
+        assert_eq!(own.differs_too_much(&through), Some("health.through"));
+        assert_eq!(through.differs_too_much(&own), None);
+        let edges = config("[health]\nthrough = false\n[[edge]]\naddress = \"10.0.0.2\"");
+        assert_eq!(own.differs_too_much(&edges), None);
+        let nat = config("method = \"nat\"\n[health]\nthrough = false");
+        assert_eq!(own.differs_too_much(&nat), Some("method"));
     }
 
     #[test]

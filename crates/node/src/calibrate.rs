@@ -184,7 +184,8 @@ fn processor(
     make(&films, times.films)?;
     // What it carries is to be found, not what it books.
     let unlimited = ["--capacity", "net=none,disk=none,mem=none,cpu=none"];
-    let server = Server::start(&films, &folder.0.join("state"), &unlimited)?;
+    let core = cores.first().copied().unwrap_or(0);
+    let server = Server::start_on(core, &films, &folder.0.join("state"), &unlimited)?;
     let urls: Vec<String> = (0..FILMS)
         .map(|number| format!("rtsp://{}/film{number}", server.rtsp))
         .collect();

@@ -8,9 +8,6 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
-/// The core that such a server has for itself, where there are several.
-const CORE: &str = "0";
-
 /// A running `reelway serve`; ended when dropped.
 #[derive(Debug)]
 pub struct Server {
@@ -22,14 +19,29 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts this very binary on `films`, on core 0 alone, and waits
-    /// until every film is ready.
+    /// Starts this very binary on `films`, on core 0 alone, and waits until every film is ready.
+    ///
+    /// # Errors
+    /// It does not start, or is not ready within a minute.
     pub fn start(films: &Path, state: &Path, extra: &[&str]) -> anyhow::Result<Server> {
+        Server::start_on(0, films, state, extra)
+    }
+
+    /// The same on core `core` alone, which this program may use or has left to it.
+    ///
+    /// # Errors
+    /// Those of [`Server::start`].
+    pub fn start_on(
+        core: usize,
+        films: &Path,
+        state: &Path,
+        extra: &[&str],
+    ) -> anyhow::Result<Server> {
         let program = std::env::current_exe()?;
         let (rtsp, http) = (free_port()?, free_port()?);
         // Said even if this program has left that core: a process begins where its parent is.
         let mut command = Command::new("taskset");
-        command.args(["-c", CORE]).arg(program);
+        command.args(["-c", &core.to_string()]).arg(program);
         command.arg("serve").arg(films).arg("--state").arg(state);
         command.args([
             "--rtsp",

@@ -204,13 +204,11 @@ impl Inner {
                 (Wanted::These(paths), _) => paths.iter().cloned().map(plain).collect(),
                 (Wanted::Listed, Endpoint::S3(s3)) => {
                     let found = s3
-                        .list(MOST_FILMS)
+                        .list(|path| is_film(Path::new(path)), MOST_FILMS)
                         .await
                         .map_err(|fault| fault.to_string())?;
-                    let found = found
-                        .into_iter()
-                        .filter(|(path, _)| is_film(Path::new(path)));
                     found
+                        .into_iter()
                         .map(|(path, version)| Entry {
                             version: Some(version),
                             ..plain(path)
@@ -448,7 +446,7 @@ async fn told_by_reelway(web: &Web, own_id: &str) -> Result<Option<(Vec<Entry>, 
     Ok(Some((listed, version)))
 }
 
-/// All paths that the pages of a web server's folders lead to.
+/// All films that the pages of a web server's folders lead to: their paths.
 async fn folders(web: &Web) -> Result<Vec<String>, String> {
     const HINT: &str = "name the films (`films` of the source) or a list of them (`list`)";
     let mut found = Vec::new();
@@ -480,13 +478,13 @@ async fn folders(web: &Web) -> Result<Vec<String>, String> {
         };
         for link in lists::links(&html, web.address(), &folder) {
             match link.strip_suffix('/') {
-                Some(below) if below.split('/').count() <= DEEPEST => {
-                    if waiting.len() < MOST_FOLDERS {
-                        waiting.push(below.to_owned());
-                    }
+                Some(below)
+                    if below.split('/').count() <= DEEPEST && waiting.len() < MOST_FOLDERS =>
+                {
+                    waiting.push(below.to_owned());
                 }
-                Some(_) => {}
-                None => found.push(link),
+                None if is_film(Path::new(&link)) => found.push(link),
+                _ => {}
             }
         }
         // More than enough: the rest is left out.

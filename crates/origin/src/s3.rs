@@ -20,6 +20,9 @@ use crate::redirects::{Hosts, refused};
 use crate::version::Version;
 use crate::web::{build, choose_cryptography};
 
+/// Objects of a list that are looked at.
+const MOST_OBJECTS: usize = 10_000_000;
+
 /// A bucket, or what of it lies below a prefix.
 #[derive(Debug)]
 pub(crate) struct S3 {
@@ -194,8 +197,12 @@ impl S3 {
         String::from_utf8(bytes).map_err(|_| Fault::Wrong("a list that is not UTF-8".into()))
     }
 
-    /// All objects below the prefix with their versions, at most `most`.
-    pub async fn list(&self, most: usize) -> Result<Vec<(String, Version)>, Fault> {
+    /// The objects below the prefix that are wanted, with their versions: at most `most`, and one more if there are more.
+    pub async fn list(
+        &self,
+        is_wanted: impl Fn(&str) -> bool,
+        most: usize,
+    ) -> Result<Vec<(String, Version)>, Fault> {
         let prefix = match self.prefix.as_str() {
             "" => None,
             prefix => Some(Path::parse(prefix).map_err(|error| Fault::Wrong(error.to_string()))?),
@@ -207,21 +214,23 @@ impl S3 {
         };
         let mut stream = self.store.list(prefix.as_ref());
         let mut found = Vec::new();
-        loop {
+        for _ in 0..MOST_OBJECTS {
             let next = tokio::time::timeout(self.stall, stream.try_next()).await;
-            match next
-                .map_err(|_| Fault::Stalled(self.stall))?
-                .map_err(fault)?
-            {
-                None => return Ok(found),
-                Some(_) if found.len() >= most => return Ok(found),
-                Some(meta) => {
-                    if let Some(path) = meta.location.as_ref().get(cut..) {
-                        found.push((path.to_owned(), version(&meta)));
-                    }
-                }
+            let next = next.map_err(|_| Fault::Stalled(self.stall))?;
+            let Some(meta) = next.map_err(fault)? else {
+                return Ok(found);
+            };
+            let path = meta.location.as_ref().get(cut..);
+            if let Some(path) = path.filter(|path| is_wanted(path)) {
+                found.push((path.to_owned(), version(&meta)));
+            }
+            if found.len() > most {
+                return Ok(found);
             }
         }
+        Err(Fault::Wrong(format!(
+            "a bucket of more than {MOST_OBJECTS} objects: name a prefix of those that are films"
+        )))
     }
 }
 

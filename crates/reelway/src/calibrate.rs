@@ -10,6 +10,8 @@ use reelway_node::sources::places;
 
 /// Measures the machine's capacity for about `whole`, and stores the result in the state directory for the next start.
 pub fn run(config: &Config, whole: Duration) -> anyhow::Result<()> {
+    // It opens the files of the library.
+    reelway_sys::limits::raise_descriptors()?;
     let state = config.state_directory()?;
     let (films, _) = places(&config.films)?;
     println!(

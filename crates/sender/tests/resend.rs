@@ -152,6 +152,7 @@ fn after_a_seek_nothing_of_the_old_place_is_sent_again() {
     let (sender, handle) = plays(&film, &viewer);
     wait_until("packets", || viewer.video.count() > 50);
     block(handle.seek(3 * SECOND, None)).unwrap();
+    viewer.wait_for_what_is_on_its_way(&handle);
     let before = viewer.video.count() as u16;
     handle.go();
     wait_until("more packets", || {

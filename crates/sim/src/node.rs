@@ -9,6 +9,7 @@ use reelway_cache::{BlockId, Spec};
 use reelway_demand::Reading;
 use reelway_determinism::Random;
 use reelway_media::{Nanos, SECOND};
+use reelway_package::PackageError;
 use reelway_playout::{Groups, Job, Kept, Link, Rules, Way};
 use reelway_pool::{Ahead, Finished, Pin, Pool, Read};
 use reelway_time::Monotonic;
@@ -204,8 +205,11 @@ fn rules(blocks: usize) -> Rules<Share> {
 }
 
 impl Node {
-    /// The machine of a seed, without viewers. `None`: a film cannot be made, which does not happen.
-    pub fn new(seed: u64, config: &Config) -> Option<Node> {
+    /// The machine of a seed, without viewers.
+    ///
+    /// # Errors
+    /// A film cannot be made.
+    pub fn new(seed: u64, config: &Config) -> Result<Node, PackageError> {
         let mut random = Random::new(seed);
         let policy = *random.one_of(Spec::NAMES);
         let blocks = random.within(24, 100) as u32;
@@ -251,7 +255,7 @@ impl Node {
         let (mut films, mut differs) = (Vec::new(), None);
         for nth in 0..random.within(2, 5) as usize {
             let seconds = random.within(20, 20 + config.seconds);
-            let mut film = Film::make(&mut random, (nth, nth), seconds, READING).ok()?;
+            let mut film = Film::make(&mut random, (nth, nth), seconds, READING)?;
             if nth == 0 && files.once_in(IN_A_FILE) {
                 match Film::in_a_file(&mut files, (nth, nth), READING) {
                     Ok(one) => film = one,
@@ -371,7 +375,7 @@ impl Node {
         }
         node.desk.advance(BORN);
         node.arrange_all();
-        Some(node)
+        Ok(node)
     }
 
     /// What is certain to happen.

@@ -1,8 +1,10 @@
 //! A run from its seed to its end.
 
+use std::time::Duration;
+
 use reelway_viewing::End;
 
-use crate::config::{Config, Outcome};
+use crate::config::{Config, Outcome, Rule, Violation};
 use crate::events::Event;
 use crate::node::{For, Node};
 use crate::trace::Line;
@@ -10,13 +12,20 @@ use crate::trace::Line;
 /// Runs a node from a seed, and says what came of it. The same seed and configuration give the same outcome, wherever
 /// and whenever it is run.
 pub fn run(seed: u64, config: &Config) -> Outcome {
-    let Some(mut node) = Node::new(seed, config) else {
-        return Outcome {
-            trace_hash: 0,
-            violations: Vec::new(),
-            counters: Default::default(),
-            trace: Vec::new(),
-        };
+    let mut node = match Node::new(seed, config) {
+        Ok(node) => node,
+        Err(error) => {
+            return Outcome {
+                trace_hash: 0,
+                violations: vec![Violation {
+                    at: Duration::ZERO,
+                    rule: Rule::Planned,
+                    what: format!("a film cannot be made: {error}"),
+                }],
+                counters: Default::default(),
+                trace: Vec::new(),
+            };
+        }
     };
     while let Some(event) = node.next() {
         node.excuse();

@@ -9,7 +9,7 @@ const BUCKETS: usize = 16 * 38;
 /// Counts of durations, from which percentiles are read.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    counts: Box<[u32]>,
+    counts: Box<[u64]>,
     total: u64,
     max: Duration,
 }
@@ -63,7 +63,7 @@ impl Histogram {
     /// What was added since `earlier`, an earlier state of this one; its greatest is that of the bucket.
     pub fn since(&self, earlier: &Histogram) -> Histogram {
         let counts = self.counts.iter().zip(&earlier.counts);
-        let counts: Box<[u32]> = counts
+        let counts: Box<[u64]> = counts
             .map(|(now, then)| now.saturating_sub(*then))
             .collect();
         let max = counts.iter().rposition(|count| *count > 0);
@@ -91,7 +91,7 @@ impl Histogram {
         let wanted = (self.total as f64 * share).ceil() as u64;
         let mut seen = 0;
         for (number, count) in self.counts.iter().enumerate() {
-            seen += u64::from(*count);
+            seen += count;
             if seen >= wanted && seen > 0 {
                 return Duration::from_micros(upper(number)).min(self.max);
             }

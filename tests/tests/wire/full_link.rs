@@ -11,11 +11,14 @@ use reelway_tests::films;
 use reelway_tests::network::{Network, SERVER};
 use reelway_tests::rtsp::{Client, UdpTrack};
 use reelway_tests::server::{Options, Server};
+use reelway_tests::wait;
 
 use super::{after, by_ssrc, second, ssrc};
 
 /// Nanoseconds after its time at which a packet counts as late: a part of what waits in the link's queue.
 const LATE: i64 = 120_000_000;
+/// What the link carries in this time.
+const CARRIED_IN_LATE: u64 = 20_000_000 / 8 * LATE as u64 / 1_000_000_000;
 
 /// Readers of a film over HTTP, as fast as it comes, until they are told to stop. Many: the kernel lets
 /// each connection have only a few packets in the link's queue.
@@ -101,6 +104,20 @@ fn see(
     seen
 }
 
+/// Waits until what is not marked waits in its queue for longer than [`LATE`].
+fn wait_for_full_queue(network: &Network) {
+    let full = wait::until(second(20.0), || {
+        let shown = network.on_server("tc -s class show dev wire classid 1:20");
+        let waits = shown.split_once("backlog ")?.1.split_once("b ")?.0;
+        let bytes = match waits.strip_suffix('K') {
+            Some(kilobytes) => kilobytes.parse::<u64>().ok()? << 10,
+            None => waits.parse().ok()?,
+        };
+        (bytes > CARRIED_IN_LATE).then_some(())
+    });
+    assert!(full.is_some(), "downloads do not fill the link");
+}
+
 #[test]
 fn downloads_that_fill_the_link_do_not_hold_up_media() {
     let network = Network::new();
@@ -158,12 +175,11 @@ fn downloads_that_fill_the_link_do_not_hold_up_media() {
     std::thread::sleep(second(0.6));
     let alone = see(&network, &server, &pictures, &mut bases, 0.6);
     let downloads = Downloads::begin(&network, server.http, 200);
-    // Until the queue is full.
-    std::thread::sleep(second(0.4));
+    wait_for_full_queue(&network);
     let beside = see(&network, &server, &pictures, &mut bases, 0.7);
     // The same without a queue of its own: what the marks are worth.
     network.on_server("tc filter del dev wire parent 1: prio 1");
-    std::thread::sleep(second(0.3));
+    wait_for_full_queue(&network);
     let unsorted = see(&network, &server, &pictures, &mut bases, 0.7);
     downloads.end();
     viewers.clear();

@@ -32,6 +32,8 @@ const MOST_LIST: usize = 256 << 10;
 const SELDOM: Duration = Duration::from_secs(60);
 /// … and at each tick where viewers are sent to those that have room for them.
 const OFTEN: Duration = Duration::from_millis(500);
+/// No network carries more, in bytes a second.
+const MOST_RATE: u64 = 1 << 50;
 
 /// The siblings of this server, as they are configured.
 #[derive(Clone, Debug, Default)]
@@ -326,6 +328,14 @@ struct AddressesDocument {
     http: String,
 }
 
+impl NetworkDocument {
+    /// The rates, of which many can be added up.
+    fn bounded(&self) -> (u64, u64) {
+        let total = self.total.min(MOST_RATE);
+        (total, self.free.min(total))
+    }
+}
+
 impl NodeDocument {
     fn standing(&self) -> Standing {
         let AddressesDocument { rtsp, http } = &self.addresses;
@@ -343,7 +353,7 @@ impl NodeDocument {
             watched: watched.collect(),
             load: Load {
                 viewers: self.sessions.total,
-                network: (self.network.as_ref()).map(|network| (network.total, network.free)),
+                network: self.network.as_ref().map(NetworkDocument::bounded),
             },
             is_serving: self.state == "serving" && are_addresses,
             rtsp: rtsp.clone(),
@@ -394,6 +404,20 @@ mod tests {
         };
         assert_eq!(standing.watched, [watched]);
         assert_eq!(standing.rtsp, "rtsp://[2001:db8::1]:8554");
+    }
+
+    #[test]
+    fn rates_beyond_all_measure_can_be_reckoned_with() {
+        let network = |total, free| NetworkDocument { total, free }.bounded();
+        assert_eq!(network(u64::MAX, u64::MAX), (MOST_RATE, MOST_RATE));
+        assert_eq!(network(10, u64::MAX), (10, 10));
+        let load = Load {
+            viewers: u64::MAX,
+            network: Some(network(u64::MAX, 0)),
+        };
+        assert_eq!(load.with(1).viewers, u64::MAX);
+        let none = |_| super::super::favourites::Favourites { all: 0, hotter: 0 };
+        assert_eq!(super::super::load::choose(&[load; 64], 1, none), None);
     }
 
     #[test]

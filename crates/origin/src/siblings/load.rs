@@ -27,7 +27,7 @@ impl Load {
     /// The load with another viewer, of a film that needs so many bytes a second.
     pub(super) fn with(self, rate: u64) -> Load {
         Load {
-            viewers: self.viewers + 1,
+            viewers: self.viewers.saturating_add(1),
             network: self
                 .network
                 .map(|(total, free)| (total, free.saturating_sub(rate))),

@@ -59,6 +59,11 @@ pub fn sender_by(
     sender
 }
 
+/// Where packets go that nobody looks at.
+pub fn sink() -> UdpSocket {
+    UdpSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap()
+}
+
 /// An RTP packet as it arrived.
 #[derive(Clone, Debug)]
 pub struct Got {

@@ -245,6 +245,9 @@ impl Viewer<'_> {
             tracks,
         };
         self.receiver.play(self.number, place);
+        // The silence of a pause ends here, and not only when the receiver has learned that it does.
+        let now = reelway_clock::real().nanos();
+        self.live.last.fetch_max(now, Ordering::Relaxed);
         Ok(answer)
     }
 
