@@ -89,6 +89,8 @@ class Viewer:
         self.context = ctypes.c_void_p()
         options = ctypes.c_void_p()
         util.av_dict_set(ctypes.byref(options), b"rtsp_transport", protocol.encode(), 0)
+        # The socket's buffer bears a player that does not get the processor for a while.
+        util.av_dict_set(ctypes.byref(options), b"buffer_size", b"4000000", 0)
         check(
             fmt.avformat_open_input(ctypes.byref(self.context), url.encode(), None, ctypes.byref(options)),
             "DESCRIBE, SETUP or PLAY",

@@ -133,6 +133,8 @@ class Viewer:
         self.source = Gst.ElementFactory.make("rtspsrc")
         self.source.set_property("location", url)
         self.source.set_property("latency", int(os.environ.get("LATENCY_MS", 200)))
+        # The socket's buffer bears a player that does not get the processor for a while.
+        self.source.set_property("udp-buffer-size", 4_000_000)
         Gst.util_set_object_arg(self.source, "protocols", protocol)
         self.source.connect("pad-added", self.pad_added)
         self.pipeline.add(self.source)

@@ -27,8 +27,11 @@ fn film(beside: &[(&str, &[u8])]) -> (tempfile::TempDir, Server) {
     (dir, server)
 }
 
+/// At once, so that no server sees a part of it.
 fn put(dir: &Path, name: &str, bytes: &[u8]) {
-    fs::write(dir.join(name), bytes).expect("a file of subtitles");
+    let new = dir.join(name).with_extension("new");
+    fs::write(&new, bytes).expect("a file of subtitles");
+    fs::rename(new, dir.join(name)).expect("its name");
 }
 
 #[test]

@@ -59,14 +59,28 @@ impl Journal {
             return Ok(());
         }
         self.entries.undo.push(undo);
-        let text = toml::to_string(&self.entries).map_err(io::Error::other)?;
-        reelway_sys::files::replace(&self.path, text.as_bytes())
+        self.write()
     }
 
-    /// The last is to be put back first. The file goes.
-    pub fn take(&mut self) -> impl Iterator<Item = Undo> {
-        let _ = std::fs::remove_file(&self.path);
-        std::mem::take(&mut self.entries.undo).into_iter().rev()
+    /// How many are to be put back.
+    pub fn len(&self) -> usize {
+        self.entries.undo.len()
+    }
+
+    /// All but the first `stay` of them: the last is to be put back first. The file goes where none stay.
+    pub fn take(&mut self, stay: usize) -> impl Iterator<Item = Undo> {
+        let stay = stay.min(self.len());
+        let taken = self.entries.undo.split_off(stay);
+        let _ = match stay {
+            0 => std::fs::remove_file(&self.path),
+            _ => self.write(),
+        };
+        taken.into_iter().rev()
+    }
+
+    fn write(&self) -> io::Result<()> {
+        let text = toml::to_string(&self.entries).map_err(io::Error::other)?;
+        reelway_sys::files::replace(&self.path, text.as_bytes())
     }
 }
 
@@ -89,8 +103,8 @@ mod tests {
         }
         drop(first);
         let mut second = open();
-        assert_eq!(second.take().collect::<Vec<_>>(), [setting, command]);
-        assert_eq!(open().take().count(), 0);
+        assert_eq!(second.take(0).collect::<Vec<_>>(), [setting, command]);
+        assert_eq!(open().take(0).count(), 0);
     }
 
     #[test]

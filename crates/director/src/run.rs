@@ -79,7 +79,7 @@ pub async fn run(
     let begun = director
         .set()
         .context("the kernel's table")
-        .and_then(|()| Ok(Setup::make(steps, &dir)?));
+        .and_then(|()| Ok(Setup::make(steps, &dir, keep)?));
     let setup = match begun {
         Ok(setup) => setup,
         Err(error) => {

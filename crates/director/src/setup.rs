@@ -75,31 +75,54 @@ fn bits(step: &Step) -> u8 {
 }
 
 impl Setup {
-    /// Makes these settings, in this order. If one fails, those before it are put back. How, is noted in this directory: a
-    /// program that is killed leaves that to the next one.
+    /// Makes these settings, in this order. If one fails, those before it are put back, and with them what another program has
+    /// left, unless that is to be kept. How, is noted in this directory: a program that is killed leaves that to the next one.
     ///
     /// # Errors
     /// The first that fails.
-    pub fn make(steps: &[Step], dir: &Path) -> Result<Setup, SetupError> {
+    pub fn make(steps: &[Step], dir: &Path, keep: bool) -> Result<Setup, SetupError> {
         let journal = Journal::open(dir).map_err(|error| SetupError {
             step: dir.display().to_string(),
             reason: error.to_string(),
         })?;
+        let left = journal.len();
         let mut setup = Setup {
             journal,
             stays: false,
         };
+        let made = setup.add(steps);
+        if made.is_err() && keep {
+            setup.put_back(left);
+            setup.stays = true;
+        }
+        made.map(|()| setup)
+    }
+
+    fn add(&mut self, steps: &[Step]) -> Result<(), SetupError> {
         for step in steps {
             let failed = |reason| SetupError {
                 step: step.to_string(),
                 reason,
             };
             if let Some(undo) = make(step).map_err(failed)? {
-                let noted = setup.journal.push(undo);
+                let noted = self.journal.push(undo);
                 noted.map_err(|error| failed(error.to_string()))?;
             }
         }
-        Ok(setup)
+        Ok(())
+    }
+
+    /// Puts all settings back but the first `stay`.
+    fn put_back(&mut self, stay: usize) {
+        for undo in self.journal.take(stay) {
+            let undone = match &undo {
+                Undo::Run(words) => run(words, "").map(drop),
+                Undo::Set { key, value } => set(key, value),
+            };
+            if let Err(reason) = undone {
+                tracing::warn!("not put back: {undo:?}: {reason}");
+            }
+        }
     }
 
     /// Leaves the settings to the next program that makes them.
@@ -110,17 +133,8 @@ impl Setup {
 
 impl Drop for Setup {
     fn drop(&mut self) {
-        if self.stays {
-            return;
-        }
-        for undo in self.journal.take() {
-            let undone = match &undo {
-                Undo::Run(words) => run(words, "").map(drop),
-                Undo::Set { key, value } => set(key, value),
-            };
-            if let Err(reason) = undone {
-                tracing::warn!("not put back: {undo:?}: {reason}");
-            }
+        if !self.stays {
+            self.put_back(0);
         }
     }
 }
@@ -267,11 +281,11 @@ mod tests {
             key: "net.no_such_setting".into(),
             value: "1",
         };
-        let error = Setup::make(&[made.clone(), wrong], notes.path()).unwrap_err();
+        let error = Setup::make(&[made.clone(), wrong.clone()], notes.path(), false).unwrap_err();
         assert_eq!(error.step, "sysctl net.no_such_setting=1");
         assert!(!dir.exists());
 
-        let setup = || Setup::make(std::slice::from_ref(&made), notes.path()).unwrap();
+        let setup = || Setup::make(std::slice::from_ref(&made), notes.path(), false).unwrap();
         drop(setup());
         assert!(!dir.exists());
         // What is there already is not ours to remove.
@@ -283,6 +297,20 @@ mod tests {
         setup().leave();
         assert!(dir.exists());
         drop(setup());
+        assert!(!dir.exists());
+        // Where that is to be kept, it stays when the next one fails, and only that one's own goes.
+        setup().leave();
+        let next = notes.path().join("next");
+        let text = next.display().to_string();
+        let own = Step::Made {
+            look: words(&format!("ls {text}")),
+            says: String::new(),
+            make: words(&format!("mkdir {text}")),
+            remove: words(&format!("rmdir {text}")),
+        };
+        Setup::make(&[made.clone(), own, wrong.clone()], notes.path(), true).unwrap_err();
+        assert!(dir.exists() && !next.exists());
+        Setup::make(&[wrong], notes.path(), false).unwrap_err();
         assert!(!dir.exists());
     }
 

@@ -4,6 +4,8 @@
 //! and virtual viewers on the others, more and more of them until some are harmed or frames come late. The machine is taken
 //! to carry as many times that as it has cores.
 
+use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +20,7 @@ use reelway_yardstick::load::{
 };
 
 use crate::calibration::{Calibration, Tried};
+use crate::config::Pool;
 use crate::process::Server;
 
 /// Default length of a calibration.
@@ -26,6 +29,8 @@ pub const USUAL: Duration = Duration::from_secs(240);
 pub const SHORTEST: Duration = Duration::from_secs(10);
 /// Reads under way at once: as many as viewers at different places make.
 const AT_ONCE: usize = 32;
+/// Blocks of the pool that the disks are read into: few, for what is there already is not read.
+const POOL: u64 = 2 * AT_ONCE as u64;
 /// 99.9 of 100 frames must not be later than this.
 const LATE_MS: f64 = 20.0;
 /// Bytes a second of one viewer on the wire: 4 Mbit/s of picture, 128 kbit/s of sound, and headers.
@@ -66,19 +71,20 @@ impl Times {
 }
 
 /// Loads the machine for about `whole`, [`USUAL`] or less; at least [`SHORTEST`] is taken. Shorter calibrations give coarser
-/// figures. Films of its own are made in `folder` meanwhile. `tell` gets a line for each step.
+/// figures. `films` are read as a server with this `pool` reads them. Films of its own are made in `folder` meanwhile. `tell`
+/// gets a line for each step.
 ///
 /// # Errors
 /// The server cannot be started, or its films not made.
 pub fn calibrate(
-    films: &[PathBuf],
+    (films, pool): (&[PathBuf], &Pool),
     folder: &Path,
     whole: Duration,
     tell: &dyn Fn(&str),
 ) -> anyhow::Result<Calibration> {
     let (times, cores) = (Times::of(whole), cores());
     tell("reading from the films' disks …");
-    let disk = disks(films, times.reading)?;
+    let disk = disks(films, pool, times.reading)?;
     match disk {
         Some(rate) => tell(&format!("  {} MB/s at random places", rate / 1_000_000)),
         None => tell("  the films are too few or too small to tell"),
@@ -93,14 +99,18 @@ pub fn calibrate(
     })
 }
 
-/// Regular files below these, with their lengths; bounded.
+/// Regular files below these, with their lengths, each once, whatever leads to it; bounded.
 fn files(films: &[PathBuf]) -> Vec<(PathBuf, u64)> {
     const MOST: usize = 2000;
     let (mut found, mut left) = (Vec::new(), films.to_vec());
+    let mut seen = HashSet::new();
     while let Some(path) = left.pop() {
         let Ok(meta) = std::fs::metadata(&path) else {
             continue;
         };
+        if !seen.insert((meta.dev(), meta.ino())) {
+            continue;
+        }
         if meta.is_dir() {
             let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
             left.extend(entries.take(MOST).map(|entry| entry.path()));
@@ -115,16 +125,18 @@ fn files(films: &[PathBuf]) -> Vec<(PathBuf, u64)> {
 }
 
 /// Bytes a second of whole blocks at random places.
-fn disks(films: &[PathBuf], reading: Duration) -> anyhow::Result<Option<u64>> {
+fn disks(films: &[PathBuf], pool: &Pool, reading: Duration) -> anyhow::Result<Option<u64>> {
     let store = Store::new(StoreConfig {
-        pool_bytes: 32 << 20,
+        pool_bytes: POOL * pool.block.as_u64(),
+        block_bytes: pool.block.as_u64() as u32,
+        depth: pool.depth,
         ..StoreConfig::default()
     })?;
     let block = u64::from(store.block_bytes());
     let files = files(films);
     let blocks: u64 = files.iter().map(|(_, len)| len / block).sum();
-    // Fewer would be read twice, and come from the pool.
-    if blocks < 512 {
+    // Of fewer, more than a tenth would come from the pool.
+    if blocks < 10 * POOL {
         return Ok(None);
     }
     let sources: Vec<_> = files

@@ -247,6 +247,10 @@ fn version(meta: &ObjectMeta) -> Version {
 fn fault(error: Error) -> Fault {
     match error {
         Error::NotFound { .. } => Fault::Gone(404),
+        // It repeats the name of an object, and nothing else.
+        Error::InvalidPath { source } => Fault::Wrong(format!(
+            "{source}: rename this object, or name the films (`films` of the source) or a list of them (`list`)"
+        )),
         Error::Precondition { .. } | Error::NotModified { .. } => {
             Fault::Changed("status 412".into())
         }

@@ -24,7 +24,8 @@ pub fn run(config: &Config, whole: Duration) -> anyhow::Result<()> {
             USUAL.as_secs()
         );
     }
-    let found = calibrate(&films, &state.join("calibrating"), whole, &|words| {
+    let read = (&films[..], &config.pool);
+    let found = calibrate(read, &state.join("calibrating"), whole, &|words| {
         println!("{words}")
     })?;
     let report = serde_json::to_string_pretty(&found)? + "\n";

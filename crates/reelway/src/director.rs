@@ -212,7 +212,7 @@ fn say(steps: &[Step]) {
 
 async fn set_edge_up(steps: &[Step], address: IpAddr, keep: bool) -> anyhow::Result<()> {
     let dir = director::directory("edge", &address.to_string()).context("a directory in /run")?;
-    let setup = Setup::make(steps, &dir)?;
+    let setup = Setup::make(steps, &dir, keep)?;
     if keep {
         setup.leave();
         return Ok(());

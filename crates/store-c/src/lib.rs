@@ -14,6 +14,7 @@
     reason = "the names are those of the header for C"
 )]
 
+mod empty;
 mod held;
 
 use std::cell::RefCell;
@@ -29,6 +30,7 @@ use std::time::Duration;
 use reelway_sys::open_direct;
 use store::{Draft, ReadError, Source, Span, Store, StoreConfig};
 
+use empty::Empty;
 use held::Held;
 
 /// A pool of blocks, and what reads into it. Made by rw_store_new, freed by rw_store_free. May be used by
@@ -36,6 +38,7 @@ use held::Held;
 pub struct rw_store {
     store: Store,
     held: Held,
+    empty: Arc<Empty>,
 }
 
 /// A file whose blocks are read. Made by rw_open, freed by rw_close. May be used by several threads at
@@ -133,6 +136,7 @@ pub unsafe extern "C" fn rw_store_new(
         Ok(store) => Box::into_raw(Box::new(rw_store {
             store,
             held: Held::default(),
+            empty: Arc::default(),
         })),
         Err(error) => {
             fail(error);
@@ -165,21 +169,14 @@ pub unsafe extern "C" fn rw_alloc(store: *const rw_store, wait_ms: u32) -> *mut 
         fail("no store");
         return std::ptr::null_mut();
     };
-    let (sender, receiver) = sync_channel(1);
-    store.store.allocate(1, reelway_clock::now(), move |given| {
-        // Who waited no longer leaves it to the pool.
-        let _ = sender.send(given);
-    });
-    match receiver.recv_timeout(Duration::from_millis(wait_ms.into())) {
-        Ok(Ok(mut buffers)) => match buffers.pop() {
-            Some(buffer) => store.held.lend(buffer),
-            None => std::ptr::null_mut(),
-        },
-        Ok(Err(error)) => {
+    let most = Duration::from_millis(wait_ms.into());
+    match store.empty.wait(&store.store, most) {
+        Some(Ok(buffer)) => store.held.lend(buffer),
+        Some(Err(error)) => {
             fail(error);
             std::ptr::null_mut()
         }
-        Err(_) => {
+        None => {
             fail("all blocks of the pool are in use");
             std::ptr::null_mut()
         }

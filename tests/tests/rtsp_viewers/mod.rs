@@ -304,7 +304,12 @@ pub fn without_holes(
         } else {
             let (run, at) = (line.run, line.at);
             let due = units.get(next).map(|unit| unit.at);
-            panic!("{kind}, run {run}: unit at {at:?} should be number {next} at {due:?}");
+            let came = (0..film.len()).filter(|&at| is(line, at));
+            let came: Vec<usize> = came.take(3).collect();
+            panic!(
+                "{kind}, run {run}: unit at {at:?} should be number {next} at {due:?}, and is like {came:?}: {:?}",
+                line.hashes
+            );
         }
     }
     assert_eq!(

@@ -115,8 +115,8 @@ pub async fn run(trial: &Trial, stop: impl Future<Output = ()>) -> anyhow::Resul
         bail!("another `reelway director try` runs on this machine");
     }
     // What one that was killed has left goes first.
-    drop(Setup::make(&[], &notes)?);
-    let setup = Setup::make(&network::namespaces(trial.edges), &notes)?;
+    drop(Setup::make(&[], &notes, false)?);
+    let setup = Setup::make(&network::namespaces(trial.edges), &notes, false)?;
     for command in network::connections(trial.edges, trial.method) {
         run_program(&command, "")
             .map_err(|reason| anyhow::anyhow!("{}: {reason}", command.join(" ")))?;

@@ -14,7 +14,7 @@ use bytesize::ByteSize;
 use ipnet::IpNet;
 
 use self::keys::Tls;
-pub use self::keys::{Admission, Capacity, Class, Config, Downloads, Listen, LogFormat};
+pub use self::keys::{Admission, Capacity, Class, Config, Downloads, Listen, LogFormat, Pool};
 pub use crate::prefill::Hours;
 
 /// Characters of a token that nobody guesses, at least.
