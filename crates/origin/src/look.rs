@@ -264,6 +264,8 @@ impl Inner {
             Wanted::These(_) => AtomicBool::new(false),
             Wanted::Listed | Wanted::Document(_) => AtomicBool::new(true),
         };
+        // Of the look before this one: viewers are given what it found until the films of this one are taken over.
+        self.forget_texts();
         let take = |listed| self.take(endpoint, listed, &has_answered);
         let taken = stream::iter(listed.into_iter().map(take))
             .buffer_unordered(PROBES)
@@ -273,7 +275,6 @@ impl Inner {
         found.sort_by(|a, b| a.file.cmp(&b.file));
         let present: HashSet<&PathBuf> = found.iter().map(|found| &found.path).collect();
         self.films().retain(|path, _| present.contains(path));
-        self.forget_texts();
         (found, has_answered.into_inner())
     }
 
