@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_is_told_to_send_no_fragments_and_to_learn_of_no_smaller_networks() {
+    fn the_kernel_is_to_send_no_fragments_and_to_learn_of_no_smaller_networks() {
         let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
         forbid_fragments(socket.as_fd(), false).unwrap();
         let said = option(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER);
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_is_too_large_is_told_from_other_errors() {
+    fn a_packet_that_is_too_large_is_not_mistaken_for_another_error() {
         assert!(is_too_large(&io::Error::from_raw_os_error(libc::EMSGSIZE)));
         assert!(!is_too_large(&io::ErrorKind::NotFound.into()));
     }

@@ -18,7 +18,7 @@ use super::{after, by_ssrc, second, ssrc};
 /// Nanoseconds after its time at which a packet counts as late: a part of what waits in the link's queue.
 const LATE: i64 = 120_000_000;
 /// What the link carries in this time.
-const CARRIED_IN_LATE: u64 = 20_000_000 / 8 * LATE as u64 / 1_000_000_000;
+const CARRIED_IN_LATE: f64 = 20e6 / 8.0 * LATE as f64 / 1e9;
 
 /// Readers of a film over HTTP, as fast as it comes, until they are told to stop. Many: the kernel lets
 /// each connection have only a few packets in the link's queue.
@@ -109,10 +109,13 @@ fn wait_for_full_queue(network: &Network) {
     let full = wait::until(second(20.0), || {
         let shown = network.on_server("tc -s class show dev wire classid 1:20");
         let waits = shown.split_once("backlog ")?.1.split_once("b ")?.0;
-        let bytes = match waits.strip_suffix('K') {
-            Some(kilobytes) => kilobytes.parse::<u64>().ok()? << 10,
-            None => waits.parse().ok()?,
+        // In K or M where it is a round number, and 1.5e+06 for a million and a half.
+        let (number, unit) = match (waits.strip_suffix('K'), waits.strip_suffix('M')) {
+            (Some(number), _) => (number, 1024.0),
+            (_, Some(number)) => (number, 1024.0 * 1024.0),
+            _ => (waits, 1.0),
         };
+        let bytes = number.parse::<f64>().ok()? * unit;
         (bytes > CARRIED_IN_LATE).then_some(())
     });
     assert!(full.is_some(), "downloads do not fill the link");
