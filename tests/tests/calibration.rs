@@ -1,16 +1,18 @@
-//! `reelway serve --calibrate` end to end: it measures the machine, and the next start takes its limits from the result.
+//! `reelway serve --calibrate` end to end: it measures the machine, the next start takes its limits from the result, and nothing
+//! of it runs on.
 
 use std::fs;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use reelway_tests::films::{self, temp_dir};
 use reelway_tests::knock::watch;
 use reelway_tests::players::run;
 use reelway_tests::server::{Options, Server, binary};
+use reelway_tests::wait;
 use serde_json::Value;
 
 const FILM: &str = "seeks";
@@ -125,4 +127,37 @@ fn what_calibration_finds_limits_disk_and_processor_from_the_next_start_on() {
     assert_eq!(refused.status, 453);
     assert!(refused.reason.contains("processor"), "{refused:?}");
     assert!(!viewers.is_empty());
+}
+
+#[test]
+fn a_calibration_that_is_killed_leaves_no_server_behind() {
+    let (library, state) = (films::library(&[FILM]), temp_dir("state"));
+    let mut calibrating = Command::new(binary());
+    calibrating.arg("serve").arg(library.path());
+    calibrating
+        .arg("--calibrate=60")
+        .arg("--state")
+        .arg(state.path())
+        .stdout(Stdio::null());
+    let mut calibrating = calibrating.spawn().expect("--calibrate");
+    let path = format!("/proc/{0}/task/{0}/children", calibrating.id());
+    let server = wait::until(Duration::from_secs(60), || {
+        let children = fs::read_to_string(&path).expect("its children");
+        let server = children.split_whitespace().next()?.to_owned();
+        is_ours(&server, state.path()).then_some(server)
+    });
+    calibrating.kill().expect("killing it");
+    calibrating.wait().expect("its end");
+    let server = server.expect("its server");
+    let gone = wait::until(Duration::from_secs(30), || {
+        (!is_ours(&server, state.path())).then_some(())
+    });
+    assert!(gone.is_some(), "process {server} runs on");
+}
+
+/// Whether this process serves with a state below `state`. One that has ended, but was not waited for, has no command line.
+fn is_ours(process: &str, state: &Path) -> bool {
+    let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    let line = String::from_utf8_lossy(&line);
+    line.contains(&*state.to_string_lossy()) && line.contains("--rtp-ports")
 }

@@ -1,7 +1,8 @@
 //! Files that are fetched: as fast as TCP takes them where nothing is limited, else as fast as what viewers have not booked,
 //! and by their film's pace where the configuration says so.
 
-use std::io::Read;
+use std::io::{BufReader, Read, Write};
+use std::net::TcpStream;
 use std::process::Command;
 use std::sync::Barrier;
 use std::time::Duration;
@@ -149,4 +150,54 @@ fn downloads_share_what_is_not_booked_and_take_no_more() {
     assert_eq!(piece.status, 206);
     let took = reelway_clock::now().since(started);
     assert!(took < Duration::from_secs(1), "{took:?}");
+}
+
+#[test]
+fn a_piece_for_a_poster_is_no_faster_than_what_is_not_booked() {
+    const LIMIT: f64 = 10e6;
+    let (server, _library, _) = server(|options| options.flag("--capacity", "net=10Mbit"));
+    let began = reelway_clock::now();
+    let piece = server.get("/load/seg/1/2.m4s?poster");
+    let took = reelway_clock::now().since(began).as_secs_f64();
+    assert_eq!(piece.status, 200);
+    let bits = 8.0 * piece.body.len() as f64;
+    println!("{bits} bits in {took:.2} s");
+    assert!(bits > LIMIT, "a piece worth the name: {bits} bits");
+    // A thirty-second part of a second's bytes may go at once.
+    assert!(
+        bits <= LIMIT * (took + 1.0 / 32.0),
+        "{bits} bits in {took} s"
+    );
+    let sessions = server.get("/api/sessions").json();
+    assert_eq!(sessions["sessions"].as_array().map(Vec::len), Some(0));
+}
+
+/// Whether the kernel holds the server's end of a connection to a rate of its own, as `ss` says.
+fn is_held(connection: &TcpStream) -> bool {
+    let here = connection.local_addr().expect("an address");
+    let filter = format!("dport = :{}", here.port());
+    let said = Command::new("ss").args(["-tinH", &filter]).output();
+    let said = String::from_utf8(said.expect("ss (iproute2)").stdout).expect("text");
+    let (_, rate) = said.split_once("pacing_rate ").expect(&said);
+    // The rate of the moment, and after a slash what it may not exceed.
+    rate.split_whitespace().next().expect(&said).contains('/')
+}
+
+#[test]
+fn what_is_answered_over_the_same_connection_after_a_file_is_not_held_to_its_rate() {
+    let (server, _library, _) = server(|options| options.flag("--capacity", "net=10Mbit"));
+    let connection = TcpStream::connect(server.http).expect("the server");
+    let patience = Some(Duration::from_secs(10));
+    connection.set_read_timeout(patience).expect("a socket");
+    let mut answers = BufReader::new(&connection);
+    let mut get = |path: &str| {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", server.http);
+        (&connection).write_all(request.as_bytes()).expect(path);
+        let answer = http::read(&mut answers, false).expect(path);
+        assert_eq!(answer.status, 200, "{path}");
+        is_held(&connection)
+    };
+    assert!(!get("/api/films"));
+    assert!(get("/load/seg/1/2.m4s?poster"));
+    assert!(!get("/api/films"));
 }

@@ -7,13 +7,16 @@ import { type ChangesEvent, SessionList, type SessionsEvent } from "./sessions";
 interface Events {
   sessions: Session[];
   node: Node;
-  films: { changed: string[] };
+  /** The films that changed; null: any may have, as nobody listened for a while. */
+  films: { changed: string[] | null };
 }
 
 type Listener = (data: never) => void;
 
 /** Longest wait between two tries to connect, in ms. */
 const longestWait = 10_000;
+/** After so long without an event the connection is taken for dead, in ms: the server tells of itself every 10 s. */
+const patience = 30_000;
 
 class Feed {
   readonly #listeners = new Map<string, Set<Listener>>();
@@ -23,6 +26,9 @@ class Feed {
   #source: EventSource | null = null;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #wait = 500;
+  #silence: ReturnType<typeof setTimeout> | undefined;
+  /** Whether there was a connection before this one. */
+  #before = false;
   connected = false;
 
   constructor() {
@@ -52,17 +58,25 @@ class Feed {
     clearTimeout(this.#retry);
     const source = new EventSource("/api/events");
     this.#source = source;
-    source.onopen = () => {
-      this.#wait = 500;
-      this.#tell(true);
-    };
-    source.onerror = () => {
-      // A browser's own retry gives up for good on some answers; ours does not.
+    const lost = () => {
       this.#close();
       this.#tell(false);
       this.#retry = setTimeout(() => this.#follow(), this.#wait);
       this.#wait = Math.min(this.#wait * 2, longestWait);
     };
+    const heard = () => {
+      clearTimeout(this.#silence);
+      this.#silence = setTimeout(lost, patience);
+    };
+    source.onopen = () => {
+      this.#wait = 500;
+      this.#tell(true);
+      heard();
+      if (this.#before) this.#said("films", { changed: null });
+      this.#before = true;
+    };
+    // A browser's own retry gives up for good on some answers; ours does not.
+    source.onerror = lost;
     const sessions = new SessionList();
     const news: Record<string, (data: unknown) => void> = {
       node: (data) => this.#said("node", data),
@@ -72,6 +86,7 @@ class Feed {
     };
     for (const [kind, take] of Object.entries(news)) {
       source.addEventListener(kind, (event: MessageEvent<string>) => {
+        heard();
         take(JSON.parse(event.data));
         const isOfSessions = kind === "sessions" || kind === "changes";
         if (isOfSessions && sessions.all) this.#said("sessions", sessions.all);
@@ -86,6 +101,7 @@ class Feed {
 
   #close() {
     clearTimeout(this.#retry);
+    clearTimeout(this.#silence);
     this.#source?.close();
     this.#source = null;
   }

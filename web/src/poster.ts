@@ -17,20 +17,30 @@ const kept = 400;
 const segmentSeconds = 6;
 const patience = 15_000;
 
+/** Posters that are being taken, and the last of those that were, the oldest first. */
 const takenNow = new Map<string, Promise<Blob | null>>();
 let line: Promise<unknown> = Promise.resolve();
 
 /** The poster of a film, or null where none can be taken. Films are taken one after the other. */
 export function poster(film: Film, wanted: () => boolean): Promise<Blob | null> {
-  const key = `${film.title}\n${film.size}\n${film.modified}`;
+  const key = posterKey(film);
   let poster = takenNow.get(key);
   if (!poster) {
     poster = shelf.find(key).then((found) => found ?? queued(() => make(film, key, wanted)));
     takenNow.set(key, poster);
     // Who was not waited for to the end may be asked for again.
     void poster.then((blob) => blob ?? takenNow.delete(key));
+    for (const old of takenNow.keys()) {
+      if (takenNow.size <= kept) break;
+      takenNow.delete(old);
+    }
   }
   return poster;
+}
+
+/** Under which a film's poster is kept: a recording that grows keeps the one it has. */
+export function posterKey({ title, size, modified, growing }: Film): string {
+  return growing ? title : `${title}\n${size}\n${modified}`;
 }
 
 function queued<T>(job: () => Promise<T>): Promise<T> {

@@ -93,7 +93,7 @@ impl Directory {
         {
             shared.memory.failed(directory, &error.into());
         }
-        let mut keeper = Keeper::new(shared.clone());
+        let mut keeper = Keeper::new(shared.clone(), wake.clone());
         let mut first = look_first.then(|| keeper.look());
         // After a panic it looks at everything anew.
         let run = move || {

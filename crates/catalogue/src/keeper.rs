@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, SystemTime};
 
+use reelway_clock::Monotonic;
 use reelway_supervise::{self as supervise, lock};
 use tracing::warn;
 
@@ -17,8 +18,9 @@ use crate::entry::{Entry, State};
 use crate::growth::{self, First, Pace};
 use crate::index_file::IndexFile;
 use crate::indexing::foreign_container;
+use crate::large::Large;
 use crate::library::{Change, Shared};
-use crate::reading;
+use crate::reading::{self, Named};
 use crate::seen::{self, new_entry};
 use crate::sets::{self, Set};
 use crate::shelf::FoundFilm;
@@ -30,6 +32,8 @@ const SETTLE_AT_MOST: Duration = Duration::from_secs(1);
 /// How often it is tried to write indexes that could not be written.
 const UNSAVED: Duration = Duration::from_secs(10);
 
+/// How often it is noted which index files are of use.
+const NOTED: Duration = Duration::from_secs(86_400);
 /// How long an index file is kept whose film is not there.
 const UNUSED: Duration = Duration::from_secs(90 * 86_400);
 
@@ -48,6 +52,10 @@ pub(crate) struct Keeper {
     pace: Pace,
     /// Whether a film has grown that is to be indexed again later.
     growing: bool,
+    /// Films that are being read beside it.
+    large: Large,
+    /// When it was noted last which index files are of use.
+    noted: Monotonic,
 }
 
 /// What one walk leaves to do.
@@ -57,18 +65,24 @@ pub(crate) struct Work {
 }
 
 impl Keeper {
-    pub fn new(shared: Arc<Shared>) -> Keeper {
+    /// One that wakes itself by `wake`, too.
+    pub fn new(shared: Arc<Shared>, wake: mpsc::Sender<Event>) -> Keeper {
+        let wake = move || drop(wake.send(Event::Changed));
         Keeper {
+            large: Large::new(shared.clone(), wake),
             shared,
             told: None,
             pace: Pace::default(),
             growing: false,
+            noted: reelway_clock::now(),
         }
     }
 
     pub fn run(&mut self, first: Work, events: &mpsc::Receiver<Event>) {
-        self.index(first);
+        let large = self.index(first);
+        // Before other threads write index files.
         self.prune();
+        self.large.read(large);
         loop {
             let is_unfinished = lock(&self.shared.library)
                 .entries
@@ -88,7 +102,13 @@ impl Keeper {
                 Ok(Event::Changed) | Err(RecvTimeoutError::Timeout) => {
                     self.shared.memory.save();
                     let work = self.look();
-                    self.index(work);
+                    let large = self.index(work);
+                    self.large.read(large);
+                    let now = reelway_clock::now();
+                    if now.since(self.noted) >= NOTED {
+                        self.noted = now;
+                        self.note_use();
+                    }
                 }
             }
         }
@@ -122,6 +142,9 @@ impl Keeper {
             .map(|named| (named.name, named.set))
             .unzip();
         let mut change = Change::default();
+        for (path, ended, took) in self.large.took() {
+            self.pace.took(&path, ended, took);
+        }
         let (now, every) = (reelway_clock::now(), self.shared.shelf.anew_every());
         let grown = self.grown(&names, &found);
         let mut to_index = Vec::new();
@@ -198,12 +221,16 @@ impl Keeper {
             .recent
             .retain(|film| present.contains(&film.identity));
         drop(library);
-        if let Some(directory) = &self.shared.index {
+        // The index of a film that has just been read may not be listed yet.
+        if let Some(directory) = &self.shared.index
+            && self.large.is_empty()
+        {
             let memory = &self.shared.memory;
             memory.retain(directory, |identity| present.contains(identity));
         }
         self.shared.looked.store(true, Ordering::Relaxed);
         self.shared.tell(&change);
+        to_index.retain(|(_, found)| !self.large.has(&found.path, &found.identity));
         Work { to_index }
     }
 
@@ -222,8 +249,11 @@ impl Keeper {
             });
             entries.collect()
         };
-        // Their files are looked at, which may take time.
-        let grown = before.iter().filter(|entry| self.shared.has_grown(entry));
+        // Their files are looked at, which may take time. One that is being read whole has more than its beginning.
+        let is_read =
+            |entry: &Entry| entry.is_begun() && self.large.has(&entry.path, &entry.identity);
+        let has_grown = |entry: &&Arc<Entry>| is_read(entry) || self.shared.has_grown(entry);
+        let grown = before.iter().filter(has_grown);
         grown.map(|entry| entry.name.clone()).collect()
     }
 
@@ -254,37 +284,40 @@ impl Keeper {
         })
     }
 
-    /// Indexes films.
-    fn index(&mut self, work: Work) {
-        for (path, ended, took) in reading::index(&self.shared, work.to_index) {
+    /// Indexes films. Those that take long are to be read whole.
+    fn index(&mut self, work: Work) -> Vec<Named> {
+        let indexed = reading::index(&self.shared, work.to_index);
+        for (path, ended, took) in indexed.took {
             self.pace.took(&path, ended, took);
+        }
+        indexed.large
+    }
+
+    /// Notes that the index files of the films that are there are of use today. Where that cannot be noted, they may be made
+    /// again one day.
+    fn note_use(&self) {
+        let Some(directory) = &self.shared.index else {
+            return;
+        };
+        let entries = self.shared.list();
+        let of_use = entries.iter().map(|entry| &entry.identity);
+        for path in of_use.map(|identity| IndexFile::path_for(directory, identity)) {
+            let _ = File::open(&path).and_then(|file| file.set_modified(today()));
         }
     }
 
     /// Removes index files that were of use long ago. A film that is not there may lie on a disk that is not mounted yet, or
     /// with a source that cannot be reached.
     fn prune(&self) {
-        let Some(directory) = &self.shared.index else {
+        self.note_use();
+        let directory = self.shared.index.as_ref();
+        let Some(Ok(files)) = directory.map(fs::read_dir) else {
             return;
         };
-        let present: HashSet<PathBuf> = lock(&self.shared.library)
-            .entries
-            .values()
-            .map(|entry| IndexFile::path_for(directory, &entry.identity))
-            .collect();
-        let Ok(files) = fs::read_dir(directory) else {
-            return;
-        };
-        let now = Duration::from_nanos(reelway_clock::real().nanos());
-        let now = SystemTime::UNIX_EPOCH + now;
+        let now = today();
         for path in files.flatten().map(|file| file.path()) {
             let extension = path.extension().and_then(|extension| extension.to_str());
             let is_over = match extension {
-                Some("rwx") if present.contains(&path) => {
-                    // That it was of use today; where that cannot be said, it may be made again one day.
-                    let _ = File::open(&path).and_then(|file| file.set_modified(now));
-                    false
-                }
                 Some("rwx") => {
                     let used = fs::metadata(&path).and_then(|file| file.modified());
                     used.is_ok_and(|used| now.duration_since(used).is_ok_and(|age| age > UNUSED))
@@ -298,6 +331,11 @@ impl Keeper {
             }
         }
     }
+}
+
+/// The time of day, as files have it.
+fn today() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_nanos(reelway_clock::real().nanos())
 }
 
 /// Waits until changes have stopped for a moment; false when the library is to stop.

@@ -22,6 +22,7 @@ mod indexing;
 mod intake;
 mod intake_error;
 mod keeper;
+mod large;
 mod library;
 mod local;
 mod naming;

@@ -22,16 +22,40 @@ use crate::shelf::FoundFilm;
 /// A file changed more recently than this may be a recording that is still being made.
 const RECORDED: Duration = Duration::from_secs(60);
 /// Disks that are read at the same time, at most.
-const MOST_DISKS: usize = 16;
+pub(crate) const MOST_DISKS: usize = 16;
 
 /// A film by its name.
-type Named = (String, FoundFilm);
+pub(crate) type Named = (String, FoundFilm);
 
 /// A film that was indexed: its path, when that had ended, and how long it took.
-type Took = (PathBuf, Monotonic, Duration);
+pub(crate) type Took = (PathBuf, Monotonic, Duration);
 
-/// Indexes films; those that can be played.
-pub(crate) fn index(shared: &Shared, films: Vec<Named>) -> Vec<Took> {
+/// What became of films.
+#[derive(Default)]
+pub(crate) struct Indexed {
+    /// Those that can be played.
+    pub took: Vec<Took>,
+    /// Those that take long, and play as far as their beginning: they are to be read whole.
+    pub large: Vec<Named>,
+}
+
+impl Indexed {
+    fn extend(&mut self, other: Indexed) {
+        self.took.extend(other.took);
+        self.large.extend(other.large);
+    }
+}
+
+/// Reads all of a film, as [`index`] does of those that do not take long; whether it can be played or not.
+pub(crate) fn index_whole(shared: &Shared, name: &str, found: FoundFilm) -> Took {
+    let (path, began) = (found.path.clone(), reelway_clock::now());
+    Reading { shared }.index_whole(name, found);
+    let now = reelway_clock::now();
+    (path, now, now.since(began))
+}
+
+/// Indexes films, of those that take long the beginning.
+pub(crate) fn index(shared: &Shared, films: Vec<Named>) -> Indexed {
     let mut disks: BTreeMap<u64, Vec<Named>> = BTreeMap::new();
     for (name, found) in films {
         let disk = disks.entry(found.identity.device).or_default();
@@ -40,25 +64,25 @@ pub(crate) fn index(shared: &Shared, films: Vec<Named>) -> Vec<Took> {
     let helpers = disks.len().min(MOST_DISKS).saturating_sub(1);
     let disks = Mutex::new(disks);
     let work = || {
-        let (reading, mut took) = (Reading { shared }, Vec::new());
+        let (reading, mut indexed) = (Reading { shared }, Indexed::default());
         // The lock is not held while a disk is read.
         let next = || lock(&disks).pop_first();
         while let Some((_, films)) = next() {
-            took.extend(reading.index(films));
+            indexed.extend(reading.index(films));
         }
-        took
+        indexed
     };
     thread::scope(|scope| {
         // What no thread can be started for is done by this one.
         let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
         let helpers: Vec<_> = (0..helpers).filter_map(start).collect();
-        let mut took = work();
+        let mut indexed = work();
         for helper in helpers {
             // A panic ends the look, as one of this thread does.
             let its = helper.join();
-            took.extend(its.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            indexed.extend(its.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
-        took
+        indexed
     })
 }
 
@@ -68,26 +92,23 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Of those that take long, the beginning first, so that all films play soon.
-    fn index(&self, films: Vec<Named>) -> Vec<Took> {
-        let (mut large, mut took) = (Vec::new(), Vec::new());
+    fn index(&self, films: Vec<Named>) -> Indexed {
+        let mut indexed = Indexed::default();
         for (name, found) in films {
             if self.begin(&name, &found) {
-                large.push((name, found));
+                indexed.large.push((name, found));
             } else {
-                took.extend(self.index_whole(&name, found));
+                indexed.took.extend(self.index_whole(&name, found));
             }
         }
-        let large = large.into_iter();
-        took.extend(large.filter_map(|(name, found)| self.index_whole(&name, found)));
-        took
+        indexed
     }
 
-    /// Indexes the beginning of a film that takes long, and does not play yet; whether that was done. It is then a recording of which
-    /// there is more than was indexed.
+    /// Indexes the beginning of a film that takes long, and does not play yet; whether that was done, now or before. It is then a
+    /// recording of which there is more than was indexed.
     fn begin(&self, name: &str, found: &FoundFilm) -> bool {
-        if self.plays(name, &found.path).is_some() {
-            return false;
+        if let Some(entry) = self.plays(name, &found.path) {
+            return entry.is_begun();
         }
         let shelf = &self.shared.shelf;
         let begun = supervise::guard("indexing", || {
@@ -335,7 +356,8 @@ mod tests {
                 .insert(found.file.clone(), entry);
         }
         let named = films.into_iter().map(|found| (found.file.clone(), found));
-        assert!(index(&shared, named.collect()).is_empty());
+        let indexed = index(&shared, named.collect());
+        assert!(indexed.took.is_empty() && indexed.large.is_empty());
         for entry in shared.list() {
             assert!(matches!(entry.state, State::Unplayable { .. }), "{entry:?}");
         }

@@ -201,9 +201,9 @@ fn watch(config: &HttpConfig, parts: &Parts, playlists: Arc<Desk>) -> Watch {
         films: parts.films.clone(),
         subtitles: SubtitleTexts::new(parts.films.clone(), playlists.clone()),
         playlists: Playlists::new(viewers.clone(), playlists, config.tokens_in_segments),
-        segments: Segments::new(viewers.clone(), bodies.clone()),
+        segments: Segments::new(viewers.clone(), bodies.clone(), downloads.clone()),
         files: Files::new(viewers, bodies, downloads.clone()),
-        indexes: Indexes::new(downloads),
+        indexes: Indexes::new(downloads, parts.desk.clone()),
         status: parts.status.clone(),
     }
 }

@@ -1,5 +1,5 @@
-//! Texts that are made on request: the API's answers, metrics, playlists. They are made off the reactor, a few at a
-//! time, and what clients have not taken yet stays within one bound, half of it for one address: a request waits for its room
+//! What is made on request: the API's answers, metrics, playlists, the heads of indexes. It is made off the reactor, a few at
+//! a time, and what clients have not taken yet stays within one bound, half of it for one address: a request waits for its room
 //! before its answer is made.
 
 use std::collections::HashMap;
@@ -16,6 +16,7 @@ use reelway_supervise as supervise;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use crate::answer::{self, Answer, accepts_gzip};
+use crate::blocking::blocking;
 use crate::peer::Peer;
 
 /// Bytes that are set aside before a text is made; what it does not need is given back.
@@ -152,36 +153,17 @@ impl Desk {
         asker: &Asker,
         make: impl FnOnce() -> Result<Text, Box<Answer>> + Send + 'static,
     ) -> Answer {
-        let Some(mut room) = self.reserve(asker.address).await else {
-            return self.no_room();
-        };
         let compress = asker.takes_gzip;
-        // Never closed, so that it is always given.
-        let turn = self.turns.clone().acquire_owned().await;
-        let making = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
+        let making = move || {
             let Text { media_type, text } = make()?;
             let (bytes, is_compressed) = answer::compressed(text, compress);
-            Ok((media_type, bytes, is_compressed))
-        });
-        let made: Result<_, Box<Answer>> = making
-            .await
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
-        let (media_type, bytes, is_compressed) = match made {
+            Ok((bytes, (media_type, is_compressed)))
+        };
+        let (bytes, (media_type, is_compressed)) = match self.make(asker, making).await {
             Ok(made) => made,
             Err(answer) => return *answer,
         };
-        // A single text that is larger than all the room of its address may have it to itself.
-        let needed = bytes.len().min(self.share());
-        if needed > RESERVED {
-            if room.grow((needed - RESERVED) as u32).is_err() {
-                return self.no_room();
-            }
-        } else {
-            room.shrink(RESERVED - needed);
-        }
-        let held = BodyBytes { bytes, _room: room };
-        let body = Body::from(Bytes::from_owner(held));
+        let body = Body::from(bytes);
         let mut answer = answer::with(StatusCode::OK, media_type, body);
         if is_compressed {
             answer::set(&mut answer, header::CONTENT_ENCODING, "gzip");
@@ -190,14 +172,42 @@ impl Desk {
         answer
     }
 
-    fn no_room(&self) -> Answer {
+    /// The bytes that `make` makes, which have their part of the room as long as they are kept, and what it says of them; or
+    /// what it says instead. 503 as for a text.
+    pub async fn make<T: Send + 'static>(
+        &self,
+        asker: &Asker,
+        make: impl FnOnce() -> Result<(Vec<u8>, T), Box<Answer>> + Send + 'static,
+    ) -> Result<(Bytes, T), Box<Answer>> {
+        let room = self.reserve(asker.address).await;
+        let mut room = room.ok_or_else(|| self.no_room())?;
+        // Never closed, so that it is always given.
+        let turn = self.turns.clone().acquire_owned().await;
+        let making = move || {
+            let _turn = turn;
+            make()
+        };
+        let (bytes, of_them) = blocking(making).await?;
+        // What is larger than all the room of its address may have it to itself.
+        let needed = bytes.len().min(self.share());
+        if needed > RESERVED {
+            let grown = room.grow((needed - RESERVED) as u32);
+            grown.map_err(|_| self.no_room())?;
+        } else {
+            room.shrink(RESERVED - needed);
+        }
+        let held = BodyBytes { bytes, _room: room };
+        Ok((Bytes::from_owner(held), of_them))
+    }
+
+    fn no_room(&self) -> Box<Answer> {
         let words = format!(
             "answers that clients do not read take all of their memory, {} KiB (http.answers); ask again later",
             self.all >> 10
         );
         let mut answer = answer::api_error(StatusCode::SERVICE_UNAVAILABLE, words);
         answer::retry_after(&mut answer, PATIENCE);
-        answer
+        Box::new(answer)
     }
 }
 

@@ -19,8 +19,8 @@ use crate::viewer::Sending;
 const POSTER_DUE: f64 = 60.0;
 /// Seconds within which an edge's bytes are wanted: viewers of it may have just begun.
 const EDGE_DUE: f64 = 1.0;
-/// Bytes a second at which what an edge was given leaves at least.
-const LEAST_EDGE_SPEED: u64 = 256 << 10;
+/// Bytes a second at which what others than viewers were given leaves at least.
+const LEAST_SPARE_SPEED: u64 = 256 << 10;
 
 /// Why media cannot be sent.
 #[derive(Debug, thiserror::Error)]
@@ -48,15 +48,33 @@ pub(crate) enum Flow {
         /// What goes beyond the pace; `None`: nothing.
         beyond: Option<Share>,
     },
-    /// An edge, which has viewers of its own: what viewers here have not booked.
-    Edge {
+    /// Nobody who watches here: what viewers have not booked.
+    Spare {
+        /// Who it is for.
+        taker: Taker,
         /// The connection's.
         speed: Speed,
         /// What it may take.
         share: Share,
     },
-    /// Nobody who watches: a piece for a poster.
+}
+
+/// Who is sent media without being a viewer.
+pub(crate) enum Taker {
+    /// An edge, which has viewers of its own: its pace is theirs.
+    Edge,
+    /// A page that draws a film's poster, one of the few that are served at once.
     Poster { _turn: OwnedSemaphorePermit },
+}
+
+impl Taker {
+    /// Seconds within which the bytes are wanted.
+    fn due(&self) -> f64 {
+        match self {
+            Taker::Edge => EDGE_DUE,
+            Taker::Poster { .. } => POSTER_DUE,
+        }
+    }
 }
 
 impl Flow {
@@ -71,15 +89,22 @@ impl Flow {
         }
     }
 
-    /// The flow of bytes to an edge at this address: it has viewers of its own, so it is none, and its pace is theirs.
-    pub fn of_edge(downloads: &Arc<Downloads>, request: &Parts, peer: IpAddr) -> Flow {
+    /// The flow of bytes to somebody at this address who is no viewer.
+    pub fn spare(taker: Taker, downloads: &Arc<Downloads>, request: &Parts, peer: IpAddr) -> Flow {
         let share = downloads.begin(peer);
         let speed = Speed::of(request);
         speed.carries(Carried::File {
-            dscp: 0,
+            dscp: match taker {
+                Taker::Edge => 0,
+                Taker::Poster { .. } => downloads.dscp(),
+            },
             is_held: !share.is_all(),
         });
-        Flow::Edge { speed, share }
+        Flow::Spare {
+            taker,
+            speed,
+            share,
+        }
     }
 
     /// The same, sent beyond its pace what this share gives.
@@ -94,8 +119,7 @@ impl Flow {
     pub fn is_unlimited(&self) -> bool {
         match self {
             Flow::Viewer { beyond, .. } => beyond.as_ref().is_some_and(Share::is_all),
-            Flow::Edge { share, .. } => share.is_all(),
-            Flow::Poster { .. } => false,
+            Flow::Spare { share, .. } => share.is_all(),
         }
     }
 
@@ -114,18 +138,19 @@ impl Flow {
     /// Waits until it is time for more: `asked` bytes, where they have been asked for already, else at most
     /// `most_beyond` where they go beyond the pace.
     pub async fn turn(&self, asked: Option<u64>, most_beyond: u64) -> Result<Turn, MediaError> {
-        let Flow::Viewer {
-            sending: Sending { viewer, flow, .. },
-            seconds_per_byte,
-            speed,
-            beyond,
-            ..
-        } = self
-        else {
-            return Ok(match self {
-                Flow::Edge { speed, share } => edge_turn(speed, share, asked, most_beyond).await,
-                _ => Turn::at_pace(POSTER_DUE),
-            });
+        let (viewer, flow, seconds_per_byte, speed, beyond) = match self {
+            Flow::Viewer {
+                sending: Sending { viewer, flow, .. },
+                seconds_per_byte,
+                speed,
+                beyond,
+                ..
+            } => (viewer, flow, seconds_per_byte, speed, beyond),
+            Flow::Spare {
+                taker,
+                speed,
+                share,
+            } => return Ok(spare_turn((speed, share), taker.due(), asked, most_beyond).await),
         };
         let pace = viewer.pace;
         // The first seconds go as fast as the network does, unless what is sent was booked.
@@ -176,7 +201,7 @@ impl Flow {
                 seconds_per_byte,
                 ..
             } => viewer.wait_after(*flow, bytes as f64 * seconds_per_byte),
-            Flow::Edge { .. } | Flow::Poster { .. } => Duration::ZERO,
+            Flow::Spare { .. } => Duration::ZERO,
         }
     }
 
@@ -189,7 +214,7 @@ impl Flow {
                 seconds_per_byte,
                 ..
             } => viewer.window(*flow, most, *seconds_per_byte),
-            Flow::Edge { .. } | Flow::Poster { .. } => most,
+            Flow::Spare { .. } => most,
         }
     }
 
@@ -226,27 +251,34 @@ impl Flow {
                     viewer.session.end(EndReason::Failed(error.to_string()));
                 }
             }
-            Flow::Edge { .. } => tracing::warn!(%title, "cannot send to an edge: {error}"),
-            Flow::Poster { .. } => {
-                tracing::warn!(%title, "cannot send a piece for a poster: {error}")
-            }
+            Flow::Spare { taker, .. } => match taker {
+                Taker::Edge => tracing::warn!(%title, "cannot send to an edge: {error}"),
+                Taker::Poster { .. } => {
+                    tracing::warn!(%title, "cannot send a piece for a poster: {error}")
+                }
+            },
         }
     }
 }
 
-/// Waits until an edge may be sent more.
-async fn edge_turn(speed: &Speed, share: &Share, asked: Option<u64>, most: u64) -> Turn {
+/// Waits until somebody who is no viewer may be sent more, which is wanted in `due` seconds.
+async fn spare_turn(
+    (speed, share): (&Speed, &Share),
+    due: f64,
+    asked: Option<u64>,
+    most: u64,
+) -> Turn {
     loop {
         let now = reelway_clock::now();
         let again = match share.take(asked, most, now) {
             Ok(bytes) => {
                 speed.limit(match share.beyond(now) {
                     Beyond::Everything => None,
-                    Beyond::Share(speed) => Some(speed.max(LEAST_EDGE_SPEED)),
-                    Beyond::Nothing => Some(LEAST_EDGE_SPEED),
+                    Beyond::Share(speed) => Some(speed.max(LEAST_SPARE_SPEED)),
+                    Beyond::Nothing => Some(LEAST_SPARE_SPEED),
                 });
                 return Turn {
-                    ahead: EDGE_DUE,
+                    ahead: due,
                     beyond: Some(bytes),
                 };
             }

@@ -54,6 +54,7 @@ impl Front {
         let film = route::film(path)
             .filter(|(title, _)| !path.starts_with("/api/") || self.is_film_below_api(path, title));
         let speed = Speed::of(&parts);
+        speed.begins_anew();
         let way = match &film {
             Some((_, target)) => route_of(*target),
             None if is_api(path) => Route::Api,
@@ -233,7 +234,7 @@ fn share(
         answer::set(
             &mut answer,
             header::ACCESS_CONTROL_ALLOW_METHODS,
-            "GET, HEAD, DELETE, OPTIONS",
+            "GET, HEAD, PUT, DELETE, OPTIONS",
         );
         answer::set(
             &mut answer,

@@ -9,9 +9,8 @@ use reelway_media::SamplesError;
 use reelway_package::{Part, Slices, StreamSlices};
 use reelway_store::{BlockPart, Source, Span};
 use reelway_viewing::{Gather, Next, Window, Windows};
-use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::task::block_in_place;
 
+use crate::blocking::in_place;
 use crate::films::Show;
 
 /// An answer, window by window.
@@ -80,15 +79,11 @@ impl Pieces {
             return Ok(());
         };
         let samples = &*show.film.samples;
-        let mut read = || match parts {
+        // A few kilobytes of the index file, in memory mostly.
+        let fragment = in_place(|| match parts {
             Parts::Fragments(track, slices) => slices.next(&show.package.tracks()[*track], samples),
             Parts::Packets(slices) => slices.next(samples),
-        };
-        // A few kilobytes of the index file, in memory mostly; where not, others go on meanwhile.
-        let fragment = match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-            Ok(RuntimeFlavor::MultiThread) => block_in_place(read),
-            _ => read(),
-        };
+        });
         match fragment? {
             Some(fragment) => self.windows.add(fragment.parts),
             None => {

@@ -59,6 +59,11 @@ impl Speed {
         speed.cloned().unwrap_or_default()
     }
 
+    /// Another answer begins: nothing that was said for the one before holds for it.
+    pub fn begins_anew(&self) {
+        *self.told() = SpeedState::default();
+    }
+
     /// At most so many bytes a second; `None`: as fast as the network goes.
     pub fn limit(&self, bytes_per_second: Option<u64>) {
         self.told().speed = bytes_per_second;

@@ -8,7 +8,7 @@ use reelway_session::{Progress, Refusal, Session, State};
 use reelway_store::{Source, Watcher};
 use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
-use reelway_viewing::{Doing, Pace, Piece};
+use reelway_viewing::{Doing, FlowKind, Pace, Piece};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
@@ -96,7 +96,7 @@ impl Viewer {
     }
 
     /// How long to wait before more of a flow is sent, and how many seconds of film are ahead already.
-    pub fn wait(&self, flow: u32) -> (Duration, f64) {
+    pub fn wait(&self, flow: FlowKind) -> (Duration, f64) {
         self.place().wait(flow, reelway_clock::now())
     }
 
@@ -106,17 +106,17 @@ impl Viewer {
     }
 
     /// How long there would be to wait if `seconds` of a flow were sent now.
-    pub fn wait_after(&self, flow: u32, seconds: f64) -> Duration {
+    pub fn wait_after(&self, flow: FlowKind, seconds: f64) -> Duration {
         self.place().wait_after(flow, seconds)
     }
 
     /// Bytes of a flow's next window ([`reelway_viewing::Viewer::window`]).
-    pub fn window(&self, flow: u32, most: u64, seconds_per_byte: f64) -> u64 {
+    pub fn window(&self, flow: FlowKind, most: u64, seconds_per_byte: f64) -> u64 {
         self.place().window(flow, most, seconds_per_byte)
     }
 
     /// Media went out: `bytes` of flow `flow`, which play for `seconds`.
-    pub fn sent(&self, flow: u32, bytes: u64, seconds: f64) {
+    pub fn sent(&self, flow: FlowKind, bytes: u64, seconds: f64) {
         let begins = self.place().sent(flow, bytes, seconds);
         if begins {
             self.session.begins();
@@ -163,8 +163,8 @@ impl Viewer {
 /// An answer under way.
 pub(crate) struct Sending {
     pub viewer: Arc<Viewer>,
-    /// Number of the viewer's flow.
-    pub flow: u32,
+    /// The viewer's flow that it belongs to.
+    pub flow: FlowKind,
     /// The piece that it answers.
     at: u64,
     /// Whether all of it was handed over.

@@ -192,9 +192,11 @@ impl Viewers {
         };
         // The lock is held so that two requests of one newcomer do not make two of them.
         let mut known = inner.known();
-        let viewer = key.as_ref().and_then(|key| known.get(key));
-        if let Some(viewer) = viewer.filter(|viewer| !viewer.session.is_ended()) {
-            return Ok(viewer.clone());
+        let present = key.as_ref().and_then(|key| known.get(key));
+        if let Some(present) = present.filter(|present| !present.viewer.session.is_ended()) {
+            let is_theirs = present.check(film(show));
+            is_theirs.map_err(|mismatch| Denied::NoViewer(mismatch.into()))?;
+            return Ok(present.viewer.clone());
         }
         let session = inner.sessions.open(session).map_err(Denied::Refused)?;
         let key = key.unwrap_or_else(|| Key::Token(session.token().to_owned()));

@@ -7,8 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use reelway_sys::children;
 
-/// A running `reelway serve`; ended when dropped.
+/// A running `reelway serve`; ended when dropped, or when the thread that started it ends, however that happens.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -57,7 +58,7 @@ impl Server {
             .args(extra)
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
-        let mut child = command
+        let mut child = children::end_with_parent(&mut command)
             .spawn()
             .context("starting the server (taskset is in util-linux)")?;
         // What it prints is read on, so that it never waits for a full pipe.

@@ -236,8 +236,9 @@ impl SlicedStream {
 
     /// From a segment's beginning to the next one's; the last one's to the end of the film.
     pub fn duration(&self, number: u32) -> Option<Nanos> {
+        let start = self.start(number)?;
         let end = self.start(number + 1).unwrap_or(self.end);
-        Some(end - self.start(number)?)
+        Some(end - start)
     }
 
     /// The longest segment's duration.
@@ -248,10 +249,9 @@ impl SlicedStream {
 
     /// Bytes of a segment; `None`: there is no such segment.
     pub fn segment_len(&self, number: u32) -> Option<u64> {
-        let end = self
-            .slice(number + 1)
-            .map_or(self.bytes, |next| next.before);
-        Some(end - self.slice(number)?.before)
+        let before = self.slice(number)?.before;
+        let next = self.slice(number + 1);
+        Some(next.map_or(self.bytes, |next| next.before) - before)
     }
 
     /// The number of the tables that hold in a segment, from 1, and whether a segment does not go on from the one before.

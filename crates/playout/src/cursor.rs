@@ -46,7 +46,7 @@ pub struct Cursor<B> {
     /// Whether frames leave ahead of their time as the plan says, so that the film is sent evenly.
     even: bool,
     group: usize,
-    /// Until the first frame is found: frames due before this are left out, but for the one it lies
+    /// Until a frame is found, after it was placed or let go: frames due before this are left out, but for the one it lies
     /// in (several access units of sound share a packet).
     from: Option<Nanos>,
     /// Frames due from here on are left out.
@@ -148,6 +148,9 @@ impl<B: InMemory> Cursor<B> {
 
     /// Lets go of all memory, keeping the place.
     pub fn let_go(&mut self) {
+        if let Some(head) = &self.head {
+            self.from = Some(head.frame_due);
+        }
         self.current = None;
         self.head = None;
         self.next = None;
@@ -436,7 +439,7 @@ impl<B: InMemory> Cursor<B> {
         }
     }
 
-    /// When the group at hand is due, if it is not here.
+    /// When what the cursor stands at is due, if its group is not here.
     pub fn missing(&self, outline: &Outline) -> Option<Nanos> {
         let misses = !self.done && self.current.is_none();
         misses.then(|| {

@@ -391,8 +391,12 @@ fn a_cursor_that_lets_go_keeps_its_place() {
         .give(0, Ok(group(0, &[(2, true, false), PLAIN], &[])))
         .unwrap();
     cursor.advance(2).unwrap();
+    let due = cursor.unit(|| None).expect("a frame").due;
+    assert!(due > 0, "in the middle of its group");
+    assert_eq!(cursor.missing(&outline), None);
     cursor.let_go();
     assert_eq!((cursor.held().count(), cursor.is_ready()), (0, false));
+    assert_eq!(cursor.missing(&outline), Some(due));
     assert_eq!(cursor.want(&outline, 0), Some((0, 0)));
     cursor
         .give(0, Ok(group(0, &[(2, true, false), PLAIN], &[])))

@@ -244,6 +244,33 @@ fn a_connection_that_is_full_is_tried_less_and_less_and_goes_on_where_it_stood()
 }
 
 #[test]
+fn who_pauses_behind_a_full_connection_stands_at_what_it_did_not_take() {
+    let mut world = World::new(vec![3 * MS], Vec::new());
+    world.add_by(1, 3000, STEP, Carriage::Tcp, false);
+    world.run(world.now + 50 * MS);
+    // Some packets of the second group.
+    world.room = 350;
+    world.go(1);
+    let begins = world.now;
+    world.run(begins + 4_500 * MS);
+    let at = world.lane.pause(1, world.now).expect("a position");
+    world.act();
+    let stood = 350 * STEP;
+    assert!((at - stood).unsigned_abs() <= 10 * MS, "{at}, not {stood}");
+    // From there it goes on at once.
+    world.room = u32::MAX;
+    world.lane.resume(1, 1, world.now);
+    world.act();
+    world.run(world.now + 50 * MS);
+    let resumed = world.now;
+    world.go(1);
+    world.run(resumed + 1_000 * MS);
+    let soon = world.writes.iter().filter(|(at, _)| *at >= resumed);
+    let soon: u32 = soon.map(|(_, taken)| taken).sum();
+    assert!((99..=101).contains(&soon), "{soon} packets in a second");
+}
+
+#[test]
 fn what_a_reader_needs_who_reads_again_is_not_due_in_the_past() {
     let mut world = World::new(vec![3 * MS], Vec::new());
     world.add_by(1, 3000, STEP, Carriage::Tcp, false);

@@ -92,6 +92,7 @@ impl Connection {
         // It is not made anew with each byte: a last look would never end for who sends one in time.
         let whole = || Box::pin(patience(self.config.message_timeout));
         let mut due = Some(whole());
+        let mut has_asked = false;
         loop {
             let Ok(written) = writer.flush() else {
                 return End::Gone;
@@ -129,7 +130,10 @@ impl Connection {
             match self.read(&mut parser) {
                 Ok(0) => return End::Gone,
                 Ok(_) => {
-                    if self.take(&mut parser).await > 0 {
+                    let taken = self.take(&mut parser).await;
+                    has_asked |= taken > 0;
+                    // What is passed over is none of those that were taken, and ends as well.
+                    if taken > 0 || has_asked && !parser.is_within_message() {
                         due = None;
                     }
                     if parser.is_within_message() && due.is_none() {

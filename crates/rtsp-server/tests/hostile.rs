@@ -70,6 +70,27 @@ fn a_request_that_takes_too_long_is_answered_and_its_connection_closed() {
 }
 
 #[test]
+fn a_long_frame_that_is_passed_over_is_waited_for_no_longer_once_it_has_come() {
+    let stand = Stand::with(|config| config.message_timeout = SECOND / 2);
+    let mut stream = open(&stand);
+    let mut buffer = [0; 4096];
+    for _ in 0..2 {
+        let request = b"OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n";
+        stream.write_all(request).unwrap();
+        let read = stream.read(&mut buffer).unwrap();
+        assert!(buffer[..read].starts_with(b"RTSP/1.0 200 "));
+        // Longer than any report, and than what is read at once.
+        let frame = [&b"$\x00\xea\x60"[..], &[0; 60_000]].concat();
+        stream.write_all(&frame).unwrap();
+        // Nothing is said of it for longer than a message may take.
+        stream.set_read_timeout(Some(SECOND)).unwrap();
+        let said = stream.peek(&mut buffer).map_err(|error| error.kind());
+        assert_eq!(said, Err(ErrorKind::WouldBlock));
+        stream.set_read_timeout(Some(10 * SECOND)).unwrap();
+    }
+}
+
+#[test]
 fn a_request_of_a_gigabyte_is_refused_before_it_is_read() {
     let stand = Stand::new();
     let mut announced = open(&stand);

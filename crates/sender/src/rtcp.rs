@@ -100,11 +100,10 @@ impl Directory {
 
     /// A receiver misses packets of the track with this SSRC, as it says from there: those that it may ask for are passed
     /// on to the stream's thread.
-    fn lost(&self, ssrc: u32, from: SocketAddr, mut lost: Vec<u16>) {
+    fn lost(&self, ssrc: u32, from: SocketAddr, mut lost: Vec<u16>, now: u64) {
         let Some(stream) = self.of_ssrc(ssrc, from) else {
             return;
         };
-        let now = reelway_clock::now().nanos();
         let (track, may) = stream.may_miss(ssrc, lost.len(), now);
         self.missed.fetch_add(may as u64, Ordering::Relaxed);
         lost.truncate(may);
@@ -124,14 +123,14 @@ impl Directory {
         let Ok(packets) = rtcp::read(datagram) else {
             return;
         };
-        let ntp = reelway_clock::real().ntp();
+        let (ntp, now) = (reelway_clock::real().ntp(), reelway_clock::now().nanos());
         let mut reported = false;
         let mut lost: Option<(u32, Vec<u16>)> = None;
         for packet in &packets {
             match packet {
                 Packet::Report(report) => {
                     let stream = self.of_ssrc(report.source, from);
-                    reported |= stream.is_some_and(|stream| stream.reported(report, ntp));
+                    reported |= stream.is_some_and(|stream| stream.reported(report, ntp, now));
                 }
                 // What one datagram asks for goes on together; it is of one track.
                 Packet::Nack(nack) => {
@@ -144,7 +143,7 @@ impl Directory {
             }
         }
         if let Some((source, lost)) = lost {
-            self.lost(source, from, lost);
+            self.lost(source, from, lost, now);
         }
         let byes = packets.iter().filter_map(|packet| match packet {
             Packet::Bye { from, .. } => Some(*from),
@@ -161,7 +160,7 @@ impl Directory {
             return;
         };
         if !reported {
-            (stream.events)(StreamEvent::Alive);
+            stream.hears(StreamEvent::Alive, now);
         }
         let is_its = |to: &SocketAddr| canonical(*to) == from;
         if let Some(track) = stream.addresses.iter().position(is_its) {
@@ -175,15 +174,15 @@ pub(crate) fn heard_by(stream: &Shared, data: &[u8]) {
     let Ok(packets) = rtcp::read(data) else {
         return;
     };
-    let ntp = reelway_clock::real().ntp();
+    let (ntp, now) = (reelway_clock::real().ntp(), reelway_clock::now().nanos());
     let mut reported = false;
     for packet in &packets {
         if let Packet::Report(report) = packet {
-            reported |= stream.reported(report, ntp);
+            reported |= stream.reported(report, ntp, now);
         }
     }
     if !reported && !packets.is_empty() {
-        (stream.events)(StreamEvent::Alive);
+        stream.hears(StreamEvent::Alive, now);
     }
 }
 

@@ -67,8 +67,10 @@ pub(crate) struct Shared {
     dropped: AtomicU64,
     /// Packets sent again.
     resent: AtomicU64,
-    /// What its receiver missed lately.
-    misses: Misses,
+    /// What its receiver missed lately …
+    misses: Allowance<256>,
+    /// … and said.
+    said: Allowance<32>,
     reception: Mutex<Vec<Option<Reception>>>,
     /// Who receives each track.
     receivers: Mutex<Vec<Receiver>>,
@@ -122,18 +124,16 @@ impl ThreadSlot {
     }
 }
 
-/// How many packets a receiver may miss in a while: to look for one costs, and what costs is bounded
-/// whatever comes in.
+/// What a receiver may ask for or say in a tenth of a second: to look for a packet costs, what is said takes a place among what
+/// others say, and what costs is bounded whatever comes in. Of packets that are missed, `MOST` is all of a stream of 30 Mb/s, or
+/// one in fifty of 1.5 Gb/s; of what is said, more than players say in a minute.
 #[derive(Default)]
-struct Misses(AtomicU64);
+struct Allowance<const MOST: u64>(AtomicU64);
 
-impl Misses {
-    /// Sequence numbers in a tenth of a second: all packets of a stream of 30 Mb/s, or one in fifty of
-    /// 1.5 Gb/s.
-    const MOST: u64 = 256;
+impl<const MOST: u64> Allowance<MOST> {
     const WHILE: u64 = 100_000_000;
 
-    /// Takes as many of `wanted` as may be looked for at `now` (ns).
+    /// Takes as many of `wanted` as are allowed at `now` (ns).
     fn take(&self, now: u64, wanted: usize) -> usize {
         let span = now / Self::WHILE;
         // The span in the upper bits, how many were taken in it in the lower 16.
@@ -143,7 +143,7 @@ impl Misses {
         } else {
             0
         };
-        let may = (Self::MOST - taken).min(wanted as u64);
+        let may = (MOST - taken).min(wanted as u64);
         self.0.store(span << 16 | (taken + may), Ordering::Relaxed);
         may as usize
     }
@@ -185,7 +185,8 @@ impl Shared {
             shifts: AtomicU32::new(0),
             dropped: AtomicU64::new(0),
             resent: AtomicU64::new(0),
-            misses: Misses::default(),
+            misses: Allowance::default(),
+            said: Allowance::default(),
             reception,
             receivers,
         }
@@ -259,9 +260,16 @@ impl Shared {
         (track, self.misses.take(now, lost))
     }
 
-    /// Takes in what a receiver says of one of the tracks; `ntp` is the wall clock as in sender reports.
+    /// Tells what its receiver says at `now` (ns), unless that has said very much lately.
+    pub fn hears(&self, said: StreamEvent, now: u64) {
+        if self.said.take(now, 1) > 0 {
+            (self.events)(said);
+        }
+    }
+
+    /// Takes in what a receiver says of one of the tracks at `now` (ns); `ntp` is the wall clock as in sender reports.
     /// False if it speaks of no track of this stream.
-    pub fn reported(&self, report: &rtcp::ReceptionReport, ntp: u64) -> bool {
+    pub fn reported(&self, report: &rtcp::ReceptionReport, ntp: u64, now: u64) -> bool {
         let Some(track) = self
             .sources
             .iter()
@@ -288,7 +296,7 @@ impl Shared {
             ssrc: Some(report.from),
             gone: false,
         };
-        (self.events)(StreamEvent::Report(reception));
+        self.hears(StreamEvent::Report(reception), now);
         true
     }
 

@@ -30,7 +30,7 @@ impl Node {
         let film = fetcher.film;
         let of = &self.films[film];
         let packaged = &of.package.tracks()[track];
-        let (wait, ahead) = fetcher.place.wait(packaged.id, now);
+        let (wait, ahead) = fetcher.place.wait(packaged.kind.into(), now);
         if fetcher.answer(answering).is_none() {
             return;
         }
@@ -40,7 +40,7 @@ impl Node {
         let leave = self.budget.window(self.leaves, false);
         let most = leave.map_or(COPIED, |leave| leave.bytes);
         let per_byte = seconds_per_byte(of, track, fetcher);
-        let size = fetcher.place.window(packaged.id, most, per_byte);
+        let size = fetcher.place.window(packaged.kind.into(), most, per_byte);
         let Some(answer) = fetcher.answer(answering) else {
             return;
         };
@@ -175,7 +175,7 @@ impl Node {
         };
         let of = &self.films[fetcher.film];
         let per_byte = seconds_per_byte(of, track, fetcher);
-        let flow = of.package.tracks()[track].id;
+        let flow = of.package.tracks()[track].kind.into();
         let Some(answer) = fetcher.answer(answering) else {
             return;
         };
@@ -241,7 +241,9 @@ impl Node {
             return;
         };
         let of = &self.films[fetcher.film].package.tracks()[track];
-        fetcher.place.ends(of.id, segment.into(), true, now);
+        fetcher
+            .place
+            .ends(of.kind.into(), segment.into(), true, now);
         // A player that had nothing left goes on from where it stood.
         fetcher.clock = (now, fetcher.position(now));
         let fetching = &mut fetcher.tracks[track];
@@ -290,7 +292,7 @@ impl Node {
             return;
         };
         if let Some(answer) = fetcher.tracks[track].answer.take() {
-            let flow = self.films[fetcher.film].package.tracks()[track].id;
+            let flow = self.films[fetcher.film].package.tracks()[track].kind.into();
             fetcher.place.ends(flow, answer.segment.into(), false, now);
             fetcher.heard = now;
         }

@@ -100,7 +100,7 @@ impl Node {
         let (film, number) = (fetcher.film, fetching.next);
         let of = &self.films[film].package.tracks()[track];
         let segment = (
-            of.id,
+            of.kind.into(),
             of.segment_len(number),
             of.start(number),
             of.duration(number),

@@ -29,7 +29,7 @@ pub use copies::{Copies, Epoch, FrameNumber, Sent};
 pub use pace::{Beyond, Pace, Pacer};
 pub use spare::{Download, Spares};
 pub use token::{TOKEN_LENGTH, bearer, is_secret, is_token};
-pub use viewer::{Doing, FILE, Moved, Piece, Progress, Viewer};
+pub use viewer::{Doing, FlowKind, Moved, Piece, Progress, Viewer};
 pub use viewers::{
     Caller, Delivery, Denied, End, Entry, Film, Key, KnownCaller, Mismatch, Present, Viewers,
 };

@@ -4,15 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use reelway_media::{Nanos, SECOND};
+use reelway_media::{Kind, Nanos, SECOND};
 use reelway_time::Monotonic;
 
 use crate::budget::{COPIED, LONGEST_WAIT};
 use crate::flow::Flow;
 use crate::pace::Pace;
-
-/// The flow of a file; the others are track_IDs.
-pub const FILE: u32 = 0;
 
 /// How long a viewer of a file is silent at most while they play, as long as a segment would make them:
 /// nearly every film fills a window of the store in that time.
@@ -28,11 +25,32 @@ const UNDECIDED: Duration = Duration::from_secs(30);
 /// else are among the first to go when room is short.
 const BEGUN: u64 = 64 << 10;
 
+/// A viewer's flows of media go side by side, each at its own pace: a player asks for picture and sound by themselves, of
+/// whatever rendition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FlowKind {
+    /// A file, by byte ranges.
+    File,
+    /// Segments of the picture, or of a transport stream.
+    Picture,
+    /// Segments of the sound.
+    Sound,
+}
+
+impl From<Kind> for FlowKind {
+    fn from(kind: Kind) -> FlowKind {
+        match kind {
+            Kind::Video => FlowKind::Picture,
+            Kind::Audio => FlowKind::Sound,
+        }
+    }
+}
+
 /// A piece of media that a viewer asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Piece {
-    /// The flow it belongs to: a track_ID, or [`FILE`].
-    pub flow: u32,
+    /// The flow it belongs to.
+    pub flow: FlowKind,
     /// Which piece it is: a segment's number, or an offset in the file.
     pub at: u64,
     /// The one that follows it.
@@ -97,7 +115,7 @@ pub struct Viewer {
     /// Answers under way: as long as there is one they are not silent, even if they take nothing of it (a
     /// browser that pauses a file does not); the connection has limits of its own.
     sending: usize,
-    flows: BTreeMap<u32, Flow>,
+    flows: BTreeMap<FlowKind, Flow>,
 }
 
 impl Viewer {
@@ -123,8 +141,10 @@ impl Viewer {
         let Range { start, end } = piece.time;
         // Viewers who play ask once a segment, and players hold some of them: silence for longer is a pause.
         let longest = match piece.flow {
-            FILE => OF_FILE,
-            _ => Duration::from_nanos((end - start).max(0) as u64).min(OF_SEGMENT),
+            FlowKind::File => OF_FILE,
+            FlowKind::Picture | FlowKind::Sound => {
+                Duration::from_nanos((end - start).max(0) as u64).min(OF_SEGMENT)
+            }
         };
         self.rest = self.rest.max(longest * 2 + SLACK);
         self.idle = self.timeout.max(self.rest + longest);
@@ -156,7 +176,7 @@ impl Viewer {
 
     /// The answer to the piece of `flow` that begins at `at` is over, and all of it was handed over or not. Whether the
     /// flow's answers need not wait any more.
-    pub fn ends(&mut self, flow: u32, at: u64, is_whole: bool, now: Monotonic) -> bool {
+    pub fn ends(&mut self, flow: FlowKind, at: u64, is_whole: bool, now: Monotonic) -> bool {
         self.sending -= 1;
         if is_whole {
             return false;
@@ -172,7 +192,7 @@ impl Viewer {
     }
 
     /// How long to wait before more of a flow is sent, and how many seconds of film are ahead already.
-    pub fn wait(&mut self, flow: u32, now: Monotonic) -> (Duration, f64) {
+    pub fn wait(&mut self, flow: FlowKind, now: Monotonic) -> (Duration, f64) {
         match self.flows.get_mut(&flow) {
             Some(flow) => (flow.pacer.wait(now), flow.pacer.ahead()),
             None => (Duration::ZERO, 0.0),
@@ -180,14 +200,14 @@ impl Viewer {
     }
 
     /// How long there would be to wait if `seconds` of a flow were sent now.
-    pub fn wait_after(&self, flow: u32, seconds: f64) -> Duration {
+    pub fn wait_after(&self, flow: FlowKind, seconds: f64) -> Duration {
         let flow = self.flows.get(&flow);
         flow.map_or(Duration::ZERO, |flow| flow.pacer.wait_after(seconds))
     }
 
     /// Bytes of a flow's next window, of at most `most`, of which each plays for so many seconds: as many as make them wait
     /// no longer than [`LONGEST_WAIT`] for the one after, or [`COPIED`].
-    pub fn window(&self, flow: u32, most: u64, seconds_per_byte: f64) -> u64 {
+    pub fn window(&self, flow: FlowKind, most: u64, seconds_per_byte: f64) -> u64 {
         let mut size = most;
         while size / 2 >= COPIED
             && self.wait_after(flow, size as f64 * seconds_per_byte) > LONGEST_WAIT
@@ -199,7 +219,7 @@ impl Viewer {
 
     /// Media went out: `bytes` of a flow, which play for `seconds`. Whether they make a viewer of somebody who had no more
     /// than a playlist.
-    pub fn sent(&mut self, flow: u32, bytes: u64, seconds: f64) -> bool {
+    pub fn sent(&mut self, flow: FlowKind, bytes: u64, seconds: f64) -> bool {
         let before = self.bytes;
         self.bytes += bytes;
         if let Some(flow) = self.flows.get_mut(&flow) {
@@ -271,7 +291,11 @@ mod tests {
     fn segment(number: u64, main: bool) -> Piece {
         let start = (number as i64 - 1) * 6 * SECOND;
         Piece {
-            flow: if main { 1 } else { 2 },
+            flow: if main {
+                FlowKind::Picture
+            } else {
+                FlowKind::Sound
+            },
             at: number,
             next: number + 1,
             time: start..start + 6 * SECOND,
@@ -322,12 +346,36 @@ mod tests {
     }
 
     #[test]
+    fn long_segments_give_longer_and_files_as_long_as_segments_of_ten_seconds() {
+        let silence = |flow, seconds: i64| {
+            let mut viewer = viewer();
+            let piece = Piece {
+                flow,
+                time: 0..seconds * SECOND,
+                ..segment(1, true)
+            };
+            viewer.asks(&piece, at(0));
+            viewer.ends(flow, 1, true, at(0));
+            let is_paused = |after: &u64| {
+                let silent = viewer.progress(Duration::from_secs(*after), at(*after));
+                silent.doing == Doing::Paused
+            };
+            ((0..1000).find(is_paused), viewer.idle_limit().as_secs())
+        };
+        for flow in [FlowKind::Picture, FlowKind::Sound] {
+            assert_eq!(silence(flow, 2), (Some(15), 60));
+            assert_eq!(silence(flow, 120), (Some(251), 370));
+        }
+        assert_eq!(silence(FlowKind::File, 7200), (Some(31), 60));
+    }
+
+    #[test]
     fn nobody_is_given_up_while_an_answer_is_under_way() {
         let mut viewer = viewer();
         assert_eq!(viewer.idle_limit(), Duration::from_secs(30));
         viewer.asks(&segment(1, true), at(0));
         assert_eq!(viewer.idle_limit(), Duration::MAX);
-        assert!(!viewer.ends(1, 1, true, at(1)));
+        assert!(!viewer.ends(FlowKind::Picture, 1, true, at(1)));
         assert_eq!(viewer.idle_limit(), Duration::from_secs(60));
     }
 
@@ -336,17 +384,17 @@ mod tests {
         let mut viewer = viewer();
         viewer.asks(&segment(1, true), at(0));
         viewer.asks(&segment(2, true), at(0));
-        viewer.sent(1, 1_000_000, 30.0);
-        assert!(viewer.wait(1, at(0)).0 > Duration::ZERO);
-        assert!(viewer.ends(1, 1, false, at(0)));
-        assert_eq!(viewer.wait(1, at(0)), (Duration::ZERO, 0.0));
+        viewer.sent(FlowKind::Picture, 1_000_000, 30.0);
+        assert!(viewer.wait(FlowKind::Picture, at(0)).0 > Duration::ZERO);
+        assert!(viewer.ends(FlowKind::Picture, 1, false, at(0)));
+        assert_eq!(viewer.wait(FlowKind::Picture, at(0)), (Duration::ZERO, 0.0));
     }
 
     #[test]
     fn the_bytes_that_make_a_viewer_are_told_once() {
         let mut viewer = viewer();
         viewer.asks(&segment(1, true), at(0));
-        let told = [40_000, 40_000, 40_000].map(|bytes| viewer.sent(1, bytes, 0.0));
+        let told = [40_000, 40_000, 40_000].map(|bytes| viewer.sent(FlowKind::Picture, bytes, 0.0));
         assert_eq!(told, [false, true, false]);
     }
 
@@ -354,9 +402,9 @@ mod tests {
     fn windows_of_few_bits_are_small_so_that_the_next_is_not_waited_for_too_long() {
         let mut viewer = viewer();
         viewer.asks(&segment(1, true), at(0));
-        assert_eq!(viewer.window(1, 1 << 20, 1e-6), 1 << 20);
+        assert_eq!(viewer.window(FlowKind::Picture, 1 << 20, 1e-6), 1 << 20);
         // 16 s of film for each 256 KiB: two of these are beyond what goes freely.
-        assert_eq!(viewer.window(1, 1 << 20, 64e-6), 256 << 10);
-        assert_eq!(viewer.window(1, 1 << 20, 1.0), COPIED);
+        assert_eq!(viewer.window(FlowKind::Picture, 1 << 20, 64e-6), 256 << 10);
+        assert_eq!(viewer.window(FlowKind::Picture, 1 << 20, 1.0), COPIED);
     }
 }

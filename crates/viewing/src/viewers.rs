@@ -52,6 +52,22 @@ pub struct Caller {
     pub query: Option<String>,
 }
 
+impl Caller {
+    /// The token in the address, where that is one.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn checked_token(&self) -> Result<Option<&str>, Denied> {
+        let token = self.token.as_deref();
+        match token.is_none_or(is_token) {
+            true => Ok(token),
+            false => Err(Denied::Forbidden(
+                "this is not a viewer's token; open the film's playlist again",
+            )),
+        }
+    }
+}
+
 /// Why a caller is not served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Denied {
@@ -237,13 +253,8 @@ impl<V: Clone> Viewers<V> {
         delivery: Delivery,
         now: Monotonic,
     ) -> Result<KnownCaller<V>, Denied> {
-        let key = match &caller.token {
-            Some(token) if is_token(token) => Key::Token(token.clone()),
-            Some(_) => {
-                return Err(Denied::Forbidden(
-                    "this is not a viewer's token; open the film's playlist again",
-                ));
-            }
+        let key = match caller.checked_token()? {
+            Some(token) => Key::Token(token.to_owned()),
             None => Key::Anonymous {
                 ip: caller.peer.ip(),
                 agent: caller.agent.clone(),
@@ -268,8 +279,8 @@ impl<V: Clone> Viewers<V> {
     }
 
     /// The viewer known by this key.
-    pub fn get(&self, key: &Key) -> Option<&V> {
-        self.present.get(key).map(|present| &present.viewer)
+    pub fn get(&self, key: &Key) -> Option<&Present<V>> {
+        self.present.get(key)
     }
 
     /// Somebody begins to watch a film, in the place of another one known by the same key.

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Film } from "../api";
-import { poster } from "../poster";
+import { poster, posterKey } from "../poster";
 import { FilmIcon, WaitIcon, WarningIcon } from "./icons";
 
 /** A film's picture, taken when the tile comes into view; until then, and where there is none, a sign. */
@@ -33,7 +33,7 @@ export function Poster({ film }: { film: Film }) {
       observer.disconnect();
       if (made) URL.revokeObjectURL(made);
     };
-  }, [film.title, film.modified, film.size, takes]);
+  }, [posterKey(film), takes]);
 
   return (
     <div class="poster" ref={box}>

@@ -72,8 +72,7 @@ function TokenDialog({ purpose, error, onToken, onCancel }: TokenDialogProps) {
       >
         <h2 id="token-title">The server's token is needed to {purpose}</h2>
         <p>
-          It is in the file <code>token</code> in the server's state directory, or set as <code>api_token</code> in its
-          configuration. This tab remembers it until it is closed.
+          It is in the file <code>token</code> in the server's state directory. This tab remembers it until it is closed.
         </p>
         <label for="token">Token</label>
         <input

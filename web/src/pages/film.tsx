@@ -11,6 +11,9 @@ import { Player } from "../player/player";
 import { help } from "../player/shortcuts";
 import { format } from "../routes";
 
+/** Between two looks at a film that is not ready, in ms. */
+const period = 5000;
+
 export function FilmPage({ title }: { title: string }) {
   const [film, setFilm] = useState<api.FilmDetail | null>(null);
   const [error, setError] = useState<api.ApiError | Error | null>(null);
@@ -20,7 +23,7 @@ export function FilmPage({ title }: { title: string }) {
   useEffect(() => {
     document.title = `${name} · Reelway`;
     return feed.on("films", ({ changed }) => {
-      if (changed.includes(title)) setAsked((n) => n + 1);
+      if (!changed || changed.includes(title)) setAsked((n) => n + 1);
     });
   }, [title]);
   useEffect(() => {
@@ -37,6 +40,14 @@ export function FilmPage({ title }: { title: string }) {
     return () => stop.abort();
   }, [title, asked]);
 
+  // How far a film has been read is not told, but asked for.
+  const waits = film?.state === "indexing" || film?.state === "not_ready";
+  useEffect(() => {
+    if (!waits) return;
+    const timer = setInterval(() => document.hidden || setAsked((n) => n + 1), period);
+    return () => clearInterval(timer);
+  }, [waits]);
+
   const gone = error instanceof api.ApiError && error.status === 404;
   return (
     <div class="page film">
@@ -50,6 +61,11 @@ export function FilmPage({ title }: { title: string }) {
         <Notice kind="problem" title={gone ? "There is no such film" : "The film could not be loaded"}>
           <p>{gone ? "It may have been moved or renamed." : error.message}</p>
           <p>
+            {!gone && (
+              <button type="button" class="button" onClick={() => setAsked((n) => n + 1)}>
+                Try again
+              </button>
+            )}{" "}
             <a href="#/">To the library</a>
           </p>
         </Notice>

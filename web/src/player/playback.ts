@@ -28,16 +28,23 @@ export interface Playback {
   stop(): void;
 }
 
-/** Starts loading `film` into `video`. */
-export async function play(video: HTMLVideoElement, film: FilmDetail, way: Way, listener: Listener): Promise<Playback> {
+/** Starts loading `film` into `video`, from `position` on, in seconds. */
+export async function play(
+  video: HTMLVideoElement,
+  film: FilmDetail,
+  way: Way,
+  position: number,
+  listener: Listener,
+): Promise<Playback> {
   const address = film.urls.hls;
   if (!address) throw new Error("the server gave no HLS address for this film");
-  return way === "mse" ? byHlsJs(video, address, listener) : natively(video, address, listener);
+  return way === "mse" ? byHlsJs(video, address, position, listener) : natively(video, address, position, listener);
 }
 
-async function byHlsJs(video: HTMLVideoElement, address: string, listener: Listener): Promise<Playback> {
+async function byHlsJs(video: HTMLVideoElement, address: string, position: number, listener: Listener): Promise<Playback> {
   const { default: Hls } = await import("hls.js");
   const hls = new Hls({
+    startPosition: position || -1, // -1: where the playlist says
     enableWorker: false, // segments are fMP4 already; a worker from a blob would need a wider security policy
     maxBufferLength: 30,
     backBufferLength: 30,
@@ -126,7 +133,7 @@ interface NativeTracks extends EventTarget {
   [index: number]: { enabled: boolean; label: string; language: string };
 }
 
-function natively(video: HTMLVideoElement, address: string, listener: Listener): Playback {
+function natively(video: HTMLVideoElement, address: string, position: number, listener: Listener): Playback {
   const tracks = (video as { audioTracks?: NativeTracks }).audioTracks;
   const tellSound = () => {
     if (!tracks) return;
@@ -139,6 +146,8 @@ function natively(video: HTMLVideoElement, address: string, listener: Listener):
   const failed = () => listener.failed(video.error?.message || "The film could not be played.");
   tracks?.addEventListener("addtrack", tellSound);
   video.addEventListener("error", failed);
+  const resume = () => (video.currentTime = position);
+  if (position > 0) video.addEventListener("loadedmetadata", resume, { once: true });
   video.src = address;
   return {
     chooseSound(index) {
@@ -152,6 +161,7 @@ function natively(video: HTMLVideoElement, address: string, listener: Listener):
     stop() {
       tracks?.removeEventListener("addtrack", tellSound);
       video.removeEventListener("error", failed);
+      video.removeEventListener("loadedmetadata", resume);
       video.removeAttribute("src");
       video.load();
     },

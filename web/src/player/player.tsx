@@ -50,6 +50,15 @@ function observe(video: HTMLVideoElement): Shown {
   };
 }
 
+/** How a film goes on when it is loaded again. */
+interface Resumed {
+  position: number; // seconds
+  speed: number;
+  plays: boolean;
+}
+
+const fromTheStart: Resumed = { position: 0, speed: 1, plays: false };
+
 const watched = [
   "timeupdate",
   "seeking",
@@ -91,21 +100,28 @@ export function Player({ film, way, duration }: PlayerProps) {
   const [whole, setWhole] = useState(false);
   const [said, setSaid] = useState("");
   const asked = useRef(0);
+  const resumed = useRef(fromTheStart);
 
   useEffect(() => {
     const element = video.current;
     if (!element) return;
     let stopped = false;
+    const { position, speed, plays } = resumed.current;
+    resumed.current = fromTheStart;
     setFailure(null);
     const listener = {
       soundTracks: (tracks: Choice[], current: number) => setSounds({ tracks, current }),
       qualities: (all: Choice[], chosen: number) => setQualities({ all, chosen }),
       failed: setFailure,
     };
-    play(element, film, way, listener).then(
+    element.defaultPlaybackRate = speed; // loading goes back to it
+    play(element, film, way, position, listener).then(
       (started) => {
-        if (stopped) started.stop();
-        else playback.current = started;
+        if (stopped) return started.stop();
+        playback.current = started;
+        if (!plays) return;
+        const now = (asked.current += 1);
+        void start(element, () => asked.current === now);
       },
       (cause: unknown) => setFailure(cause instanceof Error ? cause.message : String(cause)),
     );
@@ -144,6 +160,13 @@ export function Player({ film, way, duration }: PlayerProps) {
     document.addEventListener("fullscreenchange", follow);
     return () => document.removeEventListener("fullscreenchange", follow);
   }, []);
+
+  const tryAgain = () => {
+    const element = video.current;
+    if (!element) return;
+    resumed.current = { position: element.currentTime, speed: element.playbackRate, plays: !element.paused };
+    setAttempt((n) => n + 1);
+  };
 
   const seek = useCallback((seconds: number) => {
     const element = video.current;
@@ -254,7 +277,7 @@ export function Player({ film, way, duration }: PlayerProps) {
       {failure && (
         <div class="player-failure" role="alert">
           <p>{failure}</p>
-          <button type="button" class="button" onClick={() => setAttempt((n) => n + 1)}>
+          <button type="button" class="button" onClick={tryAgain}>
             Try again
           </button>
         </div>

@@ -85,5 +85,7 @@ export function isOwnKey(target: EventTarget | null, key: string): boolean {
   if (!(target instanceof HTMLElement)) return false;
   if (target.closest("dialog, textarea, select, input:not([type=range])")) return true;
   if (target.matches("input[type=range]")) return key.startsWith("Arrow") || ["Home", "End", "PageUp", "PageDown"].includes(key);
+  // What scrolls when it has the focus.
+  if (target.matches("[tabindex='0']:not(button, a, summary)") && (key.startsWith("Arrow") || ["Home", "End", " "].includes(key))) return true;
   return key === " " && target.matches("button, a, summary");
 }

@@ -20,7 +20,7 @@ use crate::blocking::blocking;
 use crate::node::{OtherServer, Prefill};
 use crate::repeated::Repeated;
 use crate::route;
-use crate::shadow::{Compared as Caller, Shadow};
+use crate::shadow::{self, Shadow};
 use crate::status::Status;
 
 /// Films that are shown, those with the most viewers first.
@@ -124,7 +124,7 @@ fn films(
     catalogue: &dyn Catalogue,
     sessions: &Sessions,
     store: &Store,
-    compared: Option<&Caller>,
+    compared: Option<&shadow::Compared>,
 ) -> Vec<Film> {
     let mut watched: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for session in sessions.in_order() {

@@ -30,8 +30,12 @@ use crate::speed::Speed;
 
 /// Between two looks at what plays.
 const PERIOD: Duration = Duration::from_secs(1);
-/// After so long without an event a comment keeps the connection.
-const SILENCE: Duration = Duration::from_secs(15);
+/// Looks after the last session for which the node is still told of: its rates, which are those of some seconds, come to rest.
+const FADING: u32 = 6;
+/// Looks between two such events on a server where nothing happens. They keep the connection.
+const SELDOM: u32 = 10;
+/// Films of an event at most.
+const NAMES: usize = 500;
 /// Looks that a listener may be behind; then it is closed, as what follows would make no sense to it.
 const BEHIND: usize = 32;
 /// Time in which a listener must take a piece (at most some 60 KiB); then it is closed.
@@ -146,8 +150,9 @@ impl Events {
         let mut told = lock(&self.told);
         let mut pieces = Vec::new();
         if !films.is_empty() {
-            let changed = films.into_iter().collect();
-            pieces.push(Piece::event("films", &Changed { changed }));
+            let films = Vec::from_iter(films);
+            let changed = films.chunks(NAMES).map(|changed| Changed { changed });
+            pieces.extend(changed.map(|changed| Piece::event("films", &changed)));
         }
         pieces.extend(
             told.look(&overview.status.sessions.in_order(), TOLD)
@@ -187,6 +192,8 @@ impl Events {
 pub(crate) async fn tell(events: Arc<Events>, overview: Overview) {
     let status = &overview.status;
     let mut told: Option<(u64, NodeState)> = None;
+    // Looks since there was a session or something changed.
+    let mut quiet = 0u32;
     loop {
         tokio::time::sleep(PERIOD).await;
         supervise::inject("http.events");
@@ -195,7 +202,9 @@ pub(crate) async fn tell(events: Arc<Events>, overview: Overview) {
             continue;
         }
         let now = (status.sessions.changes(), status.state());
-        let due = told != Some(now) || !status.sessions.is_empty();
+        let is_quiet = told == Some(now) && status.sessions.is_empty();
+        quiet = if is_quiet { quiet.wrapping_add(1) } else { 0 };
+        let due = quiet <= FADING || quiet.is_multiple_of(SELDOM);
         told = Some(now);
         let (events, overview) = (events.clone(), overview.clone());
         blocking(move || events.look(&overview, films, due)).await;
@@ -203,8 +212,8 @@ pub(crate) async fn tell(events: Arc<Events>, overview: Overview) {
 }
 
 #[derive(Serialize)]
-struct Changed {
-    changed: Vec<String>,
+struct Changed<'a> {
+    changed: &'a [String],
 }
 
 impl Listener {
@@ -227,12 +236,11 @@ impl Listener {
                 self.next = 0;
                 continue;
             }
-            match tokio::time::timeout(SILENCE, self.news.recv()).await {
-                Ok(Ok(batch)) => self.waiting.push_back(batch),
+            match self.news.recv().await {
+                Ok(batch) => self.waiting.push_back(batch),
                 // Seen at the top of the loop before.
-                Ok(Err(broadcast::error::RecvError::Lagged(_))) => return None,
-                Ok(Err(broadcast::error::RecvError::Closed)) => return None,
-                Err(_) => return Some(self.form(&Piece::of(": still here\n\n".into()))),
+                Err(broadcast::error::RecvError::Lagged(_)) => return None,
+                Err(broadcast::error::RecvError::Closed) => return None,
             }
         }
     }

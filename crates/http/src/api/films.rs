@@ -260,7 +260,6 @@ fn audio(summary: &Summary) -> Vec<AudioJson> {
         .collect()
 }
 
-/// Nanoseconds since 1970 as RFC 3339 in UTC, whole seconds.
 /// The share of a film's file that has been read, while it is being indexed or of what is beyond its beginning.
 fn indexed(entry: &Entry) -> Option<f64> {
     let is_being = matches!(entry.state, FilmState::Indexing) || entry.is_begun();
@@ -268,6 +267,7 @@ fn indexed(entry: &Entry) -> Option<f64> {
     Some((share * 1e3).round() / 1e3)
 }
 
+/// Nanoseconds since 1970 as RFC 3339 in UTC, whole seconds.
 fn instant(nanos: i64) -> String {
     let whole = nanos.max(0) as u64 / 1_000_000_000 * 1_000_000_000;
     Real::from_nanos(whole).to_string()

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{Method, request::Parts};
 use reelway_media::Nanos;
-use reelway_viewing::{Caller, Delivery, FILE, Piece};
+use reelway_viewing::{Caller, Delivery, FlowKind, Piece};
 
 use super::refused::{Answered, denied, no_media};
 use crate::body::Bodies;
 use crate::downloads::Downloads;
 use crate::films::Show;
-use crate::flow::Flow;
+use crate::flow::{Flow, Taker};
 use crate::guard::Edge;
 use crate::media::{Media, bodiless};
 use crate::pieces::Pieces;
@@ -51,7 +51,7 @@ impl Files {
         }
         let whole = range.end - range.start;
         if request.extensions.get::<Edge>().is_some() {
-            let flow = Flow::of_edge(&self.downloads, request, caller.peer.ip());
+            let flow = Flow::spare(Taker::Edge, &self.downloads, request, caller.peer.ip());
             let pieces = Pieces::of_file(range);
             let body = self.bodies.begin(show.clone(), flow, pieces, whole).await;
             let body = body.map_err(|error| no_media(&show.film.name, &error))?;
@@ -69,7 +69,7 @@ impl Files {
         let seconds_per_byte = show.seconds() / len.max(1) as f64;
         let at = |byte: u64| (byte as f64 * seconds_per_byte * 1e9) as Nanos;
         let piece = Piece {
-            flow: FILE,
+            flow: FlowKind::File,
             at: range.start,
             next: range.end,
             time: at(range.start)..at(range.end),

@@ -12,9 +12,11 @@ use reelway_viewing::Caller;
 
 use super::refused::Answered;
 use crate::answer;
+use crate::blocking::in_place;
+use crate::desk::{Asker, Desk};
 use crate::downloads::Downloads;
 use crate::films::Show;
-use crate::flow::Flow;
+use crate::flow::{Flow, Taker};
 use crate::media::{Media, bodiless};
 
 /// The media type of an index.
@@ -25,16 +27,20 @@ const SAMPLES: u64 = 2048;
 /// What indexes need.
 pub(crate) struct Indexes {
     downloads: Arc<Downloads>,
+    desk: Arc<Desk>,
 }
 
 impl Indexes {
-    pub fn new(downloads: Arc<Downloads>) -> Indexes {
-        Indexes { downloads }
+    /// Their heads are made by this desk.
+    pub fn new(downloads: Arc<Downloads>, desk: Arc<Desk>) -> Indexes {
+        Indexes { downloads, desk }
     }
 
     /// Answers a request for a film's index, or a range of it.
     pub async fn answer(&self, show: Arc<Show>, request: &Parts, caller: Caller) -> Answered {
-        let head = exchange::head(&show.film.title, show.file.len());
+        let of = show.clone();
+        let make = move || Ok((exchange::head(&of.film.title, of.file.len()), ()));
+        let (head, ()) = self.desk.make(&Asker::of(request), make).await?;
         let media = Media {
             // The film's: an index belongs to one version of it.
             validators: show.validators(""),
@@ -49,8 +55,9 @@ impl Indexes {
         let length = (range.end - range.start).to_string();
         answer::set(&mut answer, header::CONTENT_LENGTH, &length);
         let sending = Sending {
-            flow: Flow::of_edge(&self.downloads, request, caller.peer.ip()),
-            head: Bytes::from(head),
+            flow: Flow::spare(Taker::Edge, &self.downloads, request, caller.peer.ip()),
+            records: head.len() as u64,
+            head: Some(head),
             left: range,
             show,
         };
@@ -65,7 +72,10 @@ impl Indexes {
 /// An index that is being sent.
 struct Sending {
     flow: Flow,
-    head: Bytes,
+    /// Until it has been sent.
+    head: Option<Bytes>,
+    /// Where it ends, and the records begin.
+    records: u64,
     /// Bytes of the index that are still to be sent.
     left: Range<u64>,
     show: Arc<Show>,
@@ -88,15 +98,15 @@ impl Sending {
     }
 
     /// The bytes from the next one on.
-    fn piece(&self) -> io::Result<Bytes> {
-        let at = self.left.start;
-        if let Ok(at) = usize::try_from(at)
-            && at < self.head.len()
+    fn piece(&mut self) -> io::Result<Bytes> {
+        if let Some(head) = &self.head
+            && self.left.start < self.records
         {
-            return Ok(self.head.slice(at..));
+            return Ok(head.slice(self.left.start as usize..));
         }
+        self.head = None;
         let record = RECORD_BYTES as u64;
-        let at = at - self.head.len() as u64;
+        let at = self.left.start - self.records;
         let (mut first, skip) = (at / record, (at % record) as usize);
         let film = &self.show.film;
         for (number, track) in film.title.recorded().enumerate() {
@@ -107,7 +117,7 @@ impl Sending {
             }
             let range = first as u32..(first + SAMPLES).min(count) as u32;
             let mut samples = Vec::with_capacity(range.len());
-            let read = film.samples.read(number, range, &mut samples);
+            let read = in_place(|| film.samples.read(number, range, &mut samples));
             read.map_err(io::Error::other)?;
             let records: Vec<u8> = (samples.iter())
                 .flat_map(|sample| sample.to_record())

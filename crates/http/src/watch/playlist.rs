@@ -63,10 +63,9 @@ impl Playlists {
         };
         let token = if request.method == Method::HEAD {
             // Nobody begins to watch by asking for a length, which is the same for every token.
-            caller
-                .token
-                .clone()
-                .unwrap_or_else(|| "-".repeat(TOKEN_LENGTH))
+            let token = caller.checked_token();
+            let token = token.map_err(|error| denied(error.into()))?;
+            token.map_or_else(|| "-".repeat(TOKEN_LENGTH), str::to_owned)
         } else {
             let viewer = self
                 .viewers

@@ -7,13 +7,14 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{Method, StatusCode, request::Parts};
 use reelway_media::{Kind, Nanos};
-use reelway_viewing::{Caller, Delivery, Piece};
+use reelway_viewing::{Caller, Delivery, FlowKind, Piece};
 use tokio::sync::Semaphore;
 
 use super::refused::{Answered, check_edition, denied, no_media, no_track, not_here};
 use crate::answer::{self, Answer};
 use crate::body::Bodies;
-use crate::flow::Flow;
+use crate::downloads::Downloads;
+use crate::flow::{Flow, Taker};
 use crate::media::{Media, bodiless};
 use crate::pieces::Pieces;
 use crate::renditions::Wanted;
@@ -31,15 +32,17 @@ const STREAM: &str = "video/mp2t";
 pub(crate) struct Segments {
     viewers: Arc<Viewers>,
     bodies: Bodies,
+    downloads: Arc<Downloads>,
     /// Pieces for posters that may be on their way.
     posters: Arc<Semaphore>,
 }
 
 impl Segments {
-    pub fn new(viewers: Arc<Viewers>, bodies: Bodies) -> Segments {
+    pub fn new(viewers: Arc<Viewers>, bodies: Bodies, downloads: Arc<Downloads>) -> Segments {
         Segments {
             viewers,
             bodies,
+            downloads,
             posters: Arc::new(Semaphore::new(POSTERS)),
         }
     }
@@ -185,7 +188,7 @@ impl Segments {
             number,
             time: start..start + duration,
             delivery: Delivery::TransportStream,
-            flow: (Kind::Video as u32, true),
+            flow: (FlowKind::Picture, true),
         };
         let pieces = |range| {
             let slices = stream.slices(number, range)?;
@@ -215,7 +218,8 @@ impl Segments {
             return Ok(bodiless(answer, range));
         }
         let flow = if flag(request, "poster") {
-            self.poster()?
+            let taker = self.poster()?;
+            Flow::spare(taker, &self.downloads, request, caller.peer.ip())
         } else {
             let viewer = self
                 .viewers
@@ -246,9 +250,9 @@ impl Segments {
         Ok(answer.map(|_| Body::new(body)))
     }
 
-    fn poster(&self) -> Result<Flow, Box<Answer>> {
+    fn poster(&self) -> Result<Taker, Box<Answer>> {
         let turn = self.posters.clone().try_acquire_owned();
-        Ok(Flow::Poster {
+        Ok(Taker::Poster {
             _turn: turn.map_err(|_| too_many_posters())?,
         })
     }
@@ -262,19 +266,19 @@ struct Segment {
     time: Range<Nanos>,
     delivery: Delivery,
     /// The viewer's flow that it belongs to, and whether that shows where they are.
-    flow: (u32, bool),
+    flow: (FlowKind, bool),
 }
 
 /// The flow that tracks of a kind belong to: viewers watch a picture and hear a sound at a time, of whatever rendition. And
 /// whether that flow shows where a viewer is: the picture does, or the sound of a film without one.
-fn flow_of(wanted: &Wanted, kind: Kind) -> (u32, bool) {
+fn flow_of(wanted: &Wanted, kind: Kind) -> (FlowKind, bool) {
     let show = wanted.best.as_ref().unwrap_or(&wanted.show);
     let tracks = show.package.tracks();
     let main = match tracks.iter().any(|track| track.kind == Kind::Video) {
         true => Kind::Video,
         false => Kind::Audio,
     };
-    (kind as u32, kind == main)
+    (kind.into(), kind == main)
 }
 
 /// How long it may be kept: an address with an edition never has other bytes, if what it names stays. With a token in it, it is

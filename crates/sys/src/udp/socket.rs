@@ -199,12 +199,17 @@ impl UdpSocket {
         ))
     }
 
-    /// Whether a datagram (of at least a byte) is there, so that [`UdpSocket::receive`] would not wait.
+    /// Whether a datagram is there, so that [`UdpSocket::receive`] would not wait. `FIONREAD` would cost less, but says of an
+    /// empty datagram that there is none.
     pub fn has_waiting(&self) -> bool {
-        let mut bytes: libc::c_int = 0;
-        // SAFETY: FIONREAD writes an int.
-        let asked = unsafe { libc::ioctl(self.inner.as_raw_fd(), libc::FIONREAD, &raw mut bytes) };
-        asked == 0 && bytes > 0
+        let mut asked = libc::pollfd {
+            fd: self.inner.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // SAFETY: one entry, which lives through the call.
+        let ready = unsafe { libc::poll(&raw mut asked, 1, 0) };
+        ready > 0 && asked.revents & libc::POLLIN != 0
     }
 
     /// Has the kernel note when each datagram arrives ([`UdpSocket::receive_stamped`]).

@@ -212,9 +212,10 @@ fn what_is_waiting_is_known_without_waiting() {
     let (sender, receiver) = (bound("127.0.0.1:0"), bound("127.0.0.1:0"));
     assert!(!receiver.has_waiting());
     let to = Destination::new(receiver.local_addr(), None, false);
-    sender.send(b"one", &to).unwrap();
-    sender.send(b"two", &to).unwrap();
-    for _ in 0..2 {
+    for datagram in [&b"one"[..], b"", b"two"] {
+        sender.send(datagram, &to).unwrap();
+    }
+    for _ in 0..3 {
         assert!(receiver.has_waiting());
         received(&receiver, 1);
     }

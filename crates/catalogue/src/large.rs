@@ -1,0 +1,324 @@
+//! Films that take long to be read. They are read whole beside the keeper, which goes on looking meanwhile: recordings go on
+//! growing, and new films come.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use reelway_supervise::{self as supervise, lock};
+use reelway_sys::FileIdentity;
+use tracing::warn;
+
+use crate::library::Shared;
+use crate::reading::{self, MOST_DISKS, Named, Took};
+use crate::shelf::FoundFilm;
+
+/// By what a file is known while it is written: its path, and its inode.
+type File = (PathBuf, u64);
+
+fn file(found: &FoundFilm) -> File {
+    (found.path.clone(), found.identity.inode)
+}
+
+/// Has the keeper look again.
+type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// Films that are read whole, those of one disk one after the other.
+pub(crate) struct Large {
+    shared: Arc<Shared>,
+    wake: Wake,
+    queue: Arc<Mutex<Queue>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// Those that wait, by their disk.
+    waiting: BTreeMap<u64, VecDeque<Named>>,
+    /// Disks from which a thread reads.
+    disks: HashSet<u64>,
+    /// Files that wait or are being read.
+    files: HashSet<File>,
+    /// What was read, until the keeper asks for it.
+    took: Vec<Took>,
+}
+
+impl Large {
+    /// None yet. After each that was read `wake` is called.
+    pub fn new(shared: Arc<Shared>, wake: impl Fn() + Send + Sync + 'static) -> Large {
+        Large {
+            shared,
+            wake: Arc::new(wake),
+            queue: Arc::default(),
+        }
+    }
+
+    /// Whether this file waits or is being read.
+    pub fn has(&self, path: &Path, identity: &FileIdentity) -> bool {
+        let file = (path.to_owned(), identity.inode);
+        lock(&self.queue).files.contains(&file)
+    }
+
+    /// Whether none waits or is being read.
+    pub fn is_empty(&self) -> bool {
+        lock(&self.queue).files.is_empty()
+    }
+
+    /// Those that were read since this was asked last, whether they can be played or not.
+    pub fn took(&self) -> Vec<Took> {
+        std::mem::take(&mut lock(&self.queue).took)
+    }
+
+    /// Reads these as well.
+    pub fn read(&self, films: Vec<Named>) {
+        let mut queue = lock(&self.queue);
+        for (name, found) in films {
+            if queue.files.insert(file(&found)) {
+                let disk = queue.waiting.entry(found.identity.device).or_default();
+                disk.push_back((name, found));
+            }
+        }
+        let readers: Vec<Reader> = std::iter::from_fn(|| {
+            let disk = queue.begin()?;
+            Some(Reader {
+                shared: self.shared.clone(),
+                wake: self.wake.clone(),
+                queue: self.queue.clone(),
+                disk,
+            })
+        })
+        .collect();
+        drop(queue);
+        for reader in readers {
+            let disk = reader.disk;
+            let mut reader = reader;
+            let started = supervise::thread("reading", move || reader.run());
+            if let Err(error) = started {
+                warn!("films that take long are read later, as no thread can be started: {error}");
+                // They are found again at the next look.
+                lock(&self.queue).give_up(disk);
+            }
+        }
+    }
+}
+
+impl Drop for Large {
+    fn drop(&mut self) {
+        // What is being read is read to its end, and no more.
+        lock(&self.queue).waiting.clear();
+    }
+}
+
+impl Queue {
+    /// A disk of which films wait and no thread reads; one does from now on.
+    fn begin(&mut self) -> Option<u64> {
+        let idle = |disk: &&u64| !self.disks.contains(*disk);
+        let disk = *self.waiting.keys().find(idle)?;
+        (self.disks.len() < MOST_DISKS && self.disks.insert(disk)).then_some(disk)
+    }
+
+    /// The next film of a disk.
+    fn next(&mut self, disk: u64) -> Option<Named> {
+        let films = self.waiting.get_mut(&disk)?;
+        let film = films.pop_front();
+        if films.is_empty() {
+            self.waiting.remove(&disk);
+        }
+        film
+    }
+
+    /// Nobody reads from a disk any more, nor is what waits there read.
+    fn give_up(&mut self, disk: u64) {
+        self.disks.remove(&disk);
+        for (_, found) in self.waiting.remove(&disk).unwrap_or_default() {
+            self.files.remove(&file(&found));
+        }
+    }
+}
+
+/// Reads the films of a disk, and then those of others that wait.
+struct Reader {
+    shared: Arc<Shared>,
+    wake: Wake,
+    queue: Arc<Mutex<Queue>>,
+    disk: u64,
+}
+
+impl Reader {
+    fn run(&mut self) {
+        while let Some((name, found)) = self.next() {
+            let mut under_way = UnderWay {
+                reader: self,
+                file: file(&found),
+                took: None,
+            };
+            under_way.took = Some(reading::index_whole(&self.shared, &name, found));
+        }
+    }
+
+    /// `None`: nothing waits, and it reads no more.
+    fn next(&mut self) -> Option<Named> {
+        let mut queue = lock(&self.queue);
+        loop {
+            if let Some(film) = queue.next(self.disk) {
+                return Some(film);
+            }
+            queue.disks.remove(&self.disk);
+            self.disk = queue.begin()?;
+        }
+    }
+}
+
+/// A film that is being read.
+struct UnderWay<'a> {
+    reader: &'a Reader,
+    file: File,
+    took: Option<Took>,
+}
+
+impl Drop for UnderWay<'_> {
+    /// It was read, or that has ended in a panic.
+    fn drop(&mut self) {
+        let mut queue = lock(&self.reader.queue);
+        queue.files.remove(&self.file);
+        queue.took.extend(self.took.take());
+        drop(queue);
+        // The file may be another by now.
+        (self.reader.wake)();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Barrier, mpsc};
+    use std::time::Duration;
+
+    use reelway_media::{Container, Index, Scratch, Title};
+
+    use super::*;
+    use crate::catalogue::Catalogue;
+    use crate::directory::Directory;
+    use crate::entry::State;
+    use crate::indexing::IndexingError;
+    use crate::progress::Progress;
+    use crate::shelf::Shelf;
+    use crate::unsaved::IndexMemory;
+
+    /// A large film, and a small one that is there later.
+    #[derive(Default)]
+    struct Two {
+        is_small_there: AtomicBool,
+        reading: Option<Arc<Barrier>>,
+    }
+
+    fn found(name: &str, film: u128) -> FoundFilm {
+        FoundFilm {
+            path: PathBuf::from(name),
+            file: format!("{name}.ts"),
+            identity: FileIdentity::remote_recording(film, 1000, 1),
+            via: Vec::new(),
+            subtitles: Vec::new(),
+            said: None,
+            problem: None,
+            closed: None,
+        }
+    }
+
+    impl Shelf for Two {
+        fn look(&self) -> Result<Vec<FoundFilm>, String> {
+            let is_there = self.is_small_there.load(Ordering::Relaxed);
+            let small = is_there.then(|| found("small", 2));
+            Ok(std::iter::once(found("large", 1)).chain(small).collect())
+        }
+
+        fn index(
+            &self,
+            found: &FoundFilm,
+            _may_grow: bool,
+            _scratch: Scratch,
+            _progress: &Progress,
+        ) -> Result<(FileIdentity, Index), IndexingError> {
+            if found.file == "large.ts" {
+                let reading = self.reading.as_ref().expect("a barrier");
+                // It has begun, and is let go on.
+                reading.wait();
+                reading.wait();
+            }
+            Err(IndexingError::Foreign {
+                path: found.path.clone(),
+                reason: "it is no film".into(),
+            })
+        }
+
+        fn index_beginning(
+            &self,
+            found: &FoundFilm,
+            _scratch: Scratch,
+        ) -> Option<(FileIdentity, Index)> {
+            let identity = FileIdentity {
+                size: 100,
+                ..found.identity
+            };
+            let index = Index {
+                title: Title {
+                    container: Container::TransportStream,
+                    ..Title::new(Vec::new())
+                },
+                tables: Vec::new(),
+            };
+            (found.file == "large.ts").then_some((identity, index))
+        }
+
+        fn patience(&self, _unfinished: bool) -> Duration {
+            Duration::MAX
+        }
+    }
+
+    #[test]
+    fn a_new_film_is_found_while_a_large_one_is_read() {
+        let reading = Arc::new(Barrier::new(2));
+        let shelf = Arc::new(Two {
+            reading: Some(reading.clone()),
+            ..Two::default()
+        });
+        let library = Directory::of(shelf.clone(), None, IndexMemory::default());
+        reading.wait();
+        let (tell, told) = mpsc::channel();
+        library.on_change(move |change| drop(tell.send(change.changed.clone())));
+        shelf.is_small_there.store(true, Ordering::Relaxed);
+        library.waker()();
+        let is_judged = || {
+            let entry = library.entry("small");
+            entry.is_some_and(|entry| matches!(entry.state, State::Unplayable { .. }))
+        };
+        while !is_judged() {
+            let change = told.recv_timeout(Duration::from_secs(60));
+            change.expect("the small film is read although the large one is not done");
+        }
+        let large = library.entry("large").expect("the large one");
+        assert!(large.is_begun(), "{large:?}");
+        reading.wait();
+    }
+
+    #[test]
+    fn films_of_a_disk_are_read_one_after_the_other_and_those_of_several_at_once() {
+        let mut queue = Queue::default();
+        for (disk, inode) in [(1, 1), (1, 2), (2, 3)] {
+            let mut found = found("film", 0);
+            (found.identity.device, found.identity.inode) = (disk, inode);
+            let films = queue.waiting.entry(disk).or_default();
+            films.push_back(("film".into(), found));
+        }
+        assert_eq!([(); 3].map(|()| queue.begin()), [Some(1), Some(2), None]);
+        let inode = |film: Option<Named>| film.map(|(_, found)| found.identity.inode);
+        assert_eq!(inode(queue.next(1)), Some(1));
+        queue.disks.remove(&2);
+        assert_eq!(queue.begin(), Some(2));
+        queue.give_up(1);
+        assert_eq!(
+            (inode(queue.next(1)), inode(queue.next(2))),
+            (None, Some(3))
+        );
+        assert!(queue.waiting.is_empty());
+    }
+}
