@@ -159,6 +159,29 @@ describe("the library", () => {
   });
 });
 
+describe("the library of a tab that nobody looked at", () => {
+  test("shows what has changed meanwhile", async () => {
+    const { page, complaints, close } = await visit(chromium, `${empty.http}/`);
+    const hide = (hidden: boolean) =>
+      page.evaluate((hidden) => {
+        Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+        document.dispatchEvent(new Event("visibilitychange"));
+      }, hidden);
+    await page.getByRole("heading", { name: "No films yet" }).waitFor();
+    await hide(true);
+    const path = join(empty.films, "meanwhile.mp4");
+    await copyFile(demo, path);
+    type List = { films: { state: string }[] };
+    await until("the film is ready", async () => ((await (await fetch(`${empty.http}/api/films`)).json()) as List).films[0]?.state === "ready");
+    assert.equal(await tiles(page).count(), 0, "nobody looks, nothing is told");
+    await hide(false);
+    await tile(page, "meanwhile").waitFor();
+    await rm(path);
+    assert.deepEqual(complaints, []);
+    await close();
+  });
+});
+
 describe("the player", () => {
   const open = async (title: string, options?: BrowserContextOptions) => visit(chromium, `${server.http}/#/film/${titlePath(title)}`, options);
   const start = (page: Page) => page.getByRole("button", { name: "Play", exact: true }).first().click();
@@ -274,6 +297,39 @@ describe("the player", () => {
     });
     await page.goto(`${server.http}/#/film/demo`);
     await (await Viewer.of(page)).reach(1);
+    await close();
+  });
+
+  test("goes on where it stood, and as it did, when it is tried again", async () => {
+    const { page, close } = await visit(chromium, `${server.http}/favicon.svg`);
+    const behind = /\/seg\/\d+\/[3-9]\.m4s/;
+    await page.route(behind, (route) => route.fulfill({ status: 404 }));
+    await page.goto(`${server.http}/#/film/demo`);
+    await page.getByRole("alert").filter({ hasText: "no longer has this film" }).waitFor();
+    const viewer = await Viewer.of(page);
+    await page.keyboard.press("k");
+    await page.keyboard.press(">");
+    await page.keyboard.press("ArrowRight");
+    await viewer.reach(6);
+    const video = page.locator("video");
+    const resumed = video.evaluate(
+      (video: HTMLVideoElement) =>
+        new Promise<{ at: number; before: number; speed: number }>((resolve) => {
+          let before = video.currentTime;
+          const note = () => (before = Math.max(before, video.currentTime));
+          video.addEventListener("timeupdate", note);
+          video.addEventListener("emptied", () => {
+            video.removeEventListener("timeupdate", note);
+            video.addEventListener("playing", () => resolve({ at: video.currentTime, before, speed: video.playbackRate }), { once: true });
+          });
+        }),
+    );
+    await page.unroute(behind);
+    await page.getByRole("button", { name: "Try again" }).click();
+    const { at, before, speed } = await resumed;
+    assert.ok(before >= 6 && at >= before - 0.5 && at < before + 3, `it stood at ${before}, and goes on at ${at}`);
+    assert.equal(speed, 1.25);
+    await viewer.reach(14);
     await close();
   });
 
