@@ -27,8 +27,6 @@ class Feed {
   #retry: ReturnType<typeof setTimeout> | undefined;
   #wait = 500;
   #silence: ReturnType<typeof setTimeout> | undefined;
-  /** Whether there was a connection before this one. */
-  #before = false;
   connected = false;
 
   constructor() {
@@ -72,8 +70,7 @@ class Feed {
       this.#wait = 500;
       this.#tell(true);
       heard();
-      if (this.#before) this.#said("films", { changed: null });
-      this.#before = true;
+      this.#said("films", { changed: null });
     };
     // A browser's own retry gives up for good on some answers; ours does not.
     source.onerror = lost;

@@ -26,7 +26,9 @@ export function poster(film: Film, wanted: () => boolean): Promise<Blob | null> 
   const key = posterKey(film);
   let poster = takenNow.get(key);
   if (!poster) {
-    poster = shelf.find(key).then((found) => found ?? queued(() => make(film, key, wanted)));
+    // The shelf outlasts a visit: what it has of a title may be of the recording before this one.
+    const before = film.growing ? Promise.resolve(null) : shelf.find(key);
+    poster = before.then((found) => found ?? queued(() => make(film, key, wanted)));
     takenNow.set(key, poster);
     // Who was not waited for to the end may be asked for again.
     void poster.then((blob) => blob ?? takenNow.delete(key));
@@ -38,7 +40,7 @@ export function poster(film: Film, wanted: () => boolean): Promise<Blob | null> 
   return poster;
 }
 
-/** Under which a film's poster is kept: a recording that grows keeps the one it has. */
+/** Under which a film's poster is kept: a recording that grows has one for the whole visit. */
 export function posterKey({ title, size, modified, growing }: Film): string {
   return growing ? title : `${title}\n${size}\n${modified}`;
 }
@@ -53,7 +55,7 @@ async function make(film: Film, key: string, wanted: () => boolean): Promise<Blo
   if (!wanted()) return null;
   try {
     const blob = await take(film);
-    if (blob) void shelf.keep(key, blob);
+    if (blob && !film.growing) void shelf.keep(key, blob);
     return blob;
   } catch {
     return null; // a poster is an ornament: the tile says what else there is to say

@@ -138,7 +138,7 @@ impl Directory {
         move || drop(wake.send(Event::Changed))
     }
 
-    /// Calls `listener` after every change, on the library's own thread.
+    /// Calls `listener` after every change, on one of the library's own threads. It must not be the last that holds the library.
     pub fn on_change(&self, listener: impl Fn(&Change) + Send + Sync + 'static) {
         self.shared.listen(Box::new(listener));
     }

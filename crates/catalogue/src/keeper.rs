@@ -18,7 +18,7 @@ use crate::entry::{Entry, State};
 use crate::growth::{self, First, Pace};
 use crate::index_file::IndexFile;
 use crate::indexing::foreign_container;
-use crate::large::Large;
+use crate::large::{Files, Large};
 use crate::library::{Change, Shared};
 use crate::reading::{self, Named};
 use crate::seen::{self, new_entry};
@@ -56,6 +56,8 @@ pub(crate) struct Keeper {
     large: Large,
     /// When it was noted last which index files are of use.
     noted: Monotonic,
+    /// Whether those were removed that are of no use.
+    has_pruned: bool,
 }
 
 /// What one walk leaves to do.
@@ -75,13 +77,16 @@ impl Keeper {
             pace: Pace::default(),
             growing: false,
             noted: reelway_clock::now(),
+            has_pruned: false,
         }
     }
 
     pub fn run(&mut self, first: Work, events: &mpsc::Receiver<Event>) {
         let large = self.index(first);
-        // Before other threads write index files.
-        self.prune();
+        // Once, before other threads write index files.
+        if !std::mem::replace(&mut self.has_pruned, true) {
+            self.prune();
+        }
         self.large.read(large);
         loop {
             let is_unfinished = lock(&self.shared.library)
@@ -142,14 +147,19 @@ impl Keeper {
             .map(|named| (named.name, named.set))
             .unzip();
         let mut change = Change::default();
-        for (path, ended, took) in self.large.took() {
+        // Whoever ends meanwhile wakes the keeper once more.
+        let (large, read) = self.large.look();
+        for (path, ended, took) in read {
             self.pace.took(&path, ended, took);
         }
         let (now, every) = (reelway_clock::now(), self.shared.shelf.anew_every());
-        let grown = self.grown(&names, &found);
+        let grown = self.grown(&names, &found, &large);
         let mut to_index = Vec::new();
         let mut entries = BTreeMap::new();
-        self.growing = !grown.is_empty();
+        // Of one that is being read it is known when there is more.
+        let mut grows = names.iter().zip(&found);
+        self.growing = grows
+            .any(|(name, found)| grown.contains(name) && !large.has(&found.path, &found.identity));
         let there: HashSet<PathBuf> = found.iter().map(|found| found.path.clone()).collect();
         self.pace.retain(|path| there.contains(path));
         let mut library = lock(&self.shared.library);
@@ -172,6 +182,15 @@ impl Keeper {
                         to_index.push((name.clone(), found));
                     }
                     entry
+                }
+                // Read meanwhile, with more in it than was there when it was found.
+                Some(old)
+                    if old.path == found.path
+                        && large.has(&found.path, &found.identity)
+                        && matches!(old.state, State::Ready(_))
+                        && found.identity.may_have_grown_into(&old.identity) =>
+                {
+                    old
                 }
                 // Played as far as it was indexed, until it is indexed again.
                 Some(old) if grown.contains(&name) => {
@@ -223,19 +242,19 @@ impl Keeper {
         drop(library);
         // The index of a film that has just been read may not be listed yet.
         if let Some(directory) = &self.shared.index
-            && self.large.is_empty()
+            && large.is_empty()
         {
             let memory = &self.shared.memory;
             memory.retain(directory, |identity| present.contains(identity));
         }
         self.shared.looked.store(true, Ordering::Relaxed);
         self.shared.tell(&change);
-        to_index.retain(|(_, found)| !self.large.has(&found.path, &found.identity));
+        to_index.retain(|(_, found)| !large.has(&found.path, &found.identity));
         Work { to_index }
     }
 
     /// The names of films that play and whose files have grown since they were indexed, and are the same otherwise.
-    fn grown(&self, names: &[String], found: &[FoundFilm]) -> HashSet<String> {
+    fn grown(&self, names: &[String], found: &[FoundFilm], large: &Files) -> HashSet<String> {
         let before: Vec<Arc<Entry>> = {
             let library = lock(&self.shared.library);
             let all = names.iter().zip(found);
@@ -250,8 +269,7 @@ impl Keeper {
             entries.collect()
         };
         // Their files are looked at, which may take time. One that is being read whole has more than its beginning.
-        let is_read =
-            |entry: &Entry| entry.is_begun() && self.large.has(&entry.path, &entry.identity);
+        let is_read = |entry: &Entry| entry.is_begun() && large.has(&entry.path, &entry.identity);
         let has_grown = |entry: &&Arc<Entry>| is_read(entry) || self.shared.has_grown(entry);
         let grown = before.iter().filter(has_grown);
         grown.map(|entry| entry.name.clone()).collect()

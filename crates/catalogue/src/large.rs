@@ -2,6 +2,7 @@
 //! growing, and new films come.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -15,6 +16,22 @@ use crate::shelf::FoundFilm;
 
 /// By what a file is known while it is written: its path, and its inode.
 type File = (PathBuf, u64);
+
+/// Files that wait or are being read.
+#[derive(Clone, Default)]
+pub(crate) struct Files(HashSet<File>);
+
+impl Files {
+    /// Whether this one does.
+    pub fn has(&self, path: &Path, identity: &FileIdentity) -> bool {
+        self.0.contains(&(path.to_owned(), identity.inode))
+    }
+
+    /// Whether none does.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
 
 fn file(found: &FoundFilm) -> File {
     (found.path.clone(), found.identity.inode)
@@ -36,8 +53,7 @@ struct Queue {
     waiting: BTreeMap<u64, VecDeque<Named>>,
     /// Disks from which a thread reads.
     disks: HashSet<u64>,
-    /// Files that wait or are being read.
-    files: HashSet<File>,
+    files: Files,
     /// What was read, until the keeper asks for it.
     took: Vec<Took>,
 }
@@ -52,27 +68,17 @@ impl Large {
         }
     }
 
-    /// Whether this file waits or is being read.
-    pub fn has(&self, path: &Path, identity: &FileIdentity) -> bool {
-        let file = (path.to_owned(), identity.inode);
-        lock(&self.queue).files.contains(&file)
-    }
-
-    /// Whether none waits or is being read.
-    pub fn is_empty(&self) -> bool {
-        lock(&self.queue).files.is_empty()
-    }
-
-    /// Those that were read since this was asked last, whether they can be played or not.
-    pub fn took(&self) -> Vec<Took> {
-        std::mem::take(&mut lock(&self.queue).took)
+    /// Those that wait or are being read, and those that were read since this was asked last, whether they can be played or not.
+    pub fn look(&self) -> (Files, Vec<Took>) {
+        let mut queue = lock(&self.queue);
+        (queue.files.clone(), std::mem::take(&mut queue.took))
     }
 
     /// Reads these as well.
     pub fn read(&self, films: Vec<Named>) {
         let mut queue = lock(&self.queue);
         for (name, found) in films {
-            if queue.files.insert(file(&found)) {
+            if queue.files.0.insert(file(&found)) {
                 let disk = queue.waiting.entry(found.identity.device).or_default();
                 disk.push_back((name, found));
             }
@@ -130,7 +136,7 @@ impl Queue {
     fn give_up(&mut self, disk: u64) {
         self.disks.remove(&disk);
         for (_, found) in self.waiting.remove(&disk).unwrap_or_default() {
-            self.files.remove(&file(&found));
+            self.files.0.remove(&file(&found));
         }
     }
 }
@@ -145,12 +151,13 @@ struct Reader {
 
 impl Reader {
     fn run(&mut self) {
-        while let Some((name, found)) = self.next() {
+        while let Some((name, mut found)) = self.next() {
             let mut under_way = UnderWay {
                 reader: self,
                 file: file(&found),
                 took: None,
             };
+            freshen(&mut found);
             under_way.took = Some(reading::index_whole(&self.shared, &name, found));
         }
     }
@@ -168,6 +175,16 @@ impl Reader {
     }
 }
 
+/// A film may have waited for long, and have grown meanwhile.
+fn freshen(found: &mut FoundFilm) {
+    let now = fs::metadata(&found.path).map(|file| FileIdentity::from(&file));
+    if let Ok(now) = now
+        && found.identity.may_have_grown_into(&now)
+    {
+        found.identity = now;
+    }
+}
+
 /// A film that is being read.
 struct UnderWay<'a> {
     reader: &'a Reader,
@@ -179,7 +196,7 @@ impl Drop for UnderWay<'_> {
     /// It was read, or that has ended in a panic.
     fn drop(&mut self) {
         let mut queue = lock(&self.reader.queue);
-        queue.files.remove(&self.file);
+        queue.files.0.remove(&self.file);
         queue.took.extend(self.took.take());
         drop(queue);
         // The file may be another by now.
@@ -190,7 +207,7 @@ impl Drop for UnderWay<'_> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::{Barrier, mpsc};
+    use std::sync::mpsc;
     use std::time::Duration;
 
     use reelway_media::{Container, Index, Scratch, Title};
@@ -205,10 +222,11 @@ mod tests {
     use crate::unsaved::IndexMemory;
 
     /// A large film, and a small one that is there later.
-    #[derive(Default)]
     struct Two {
         is_small_there: AtomicBool,
-        reading: Option<Arc<Barrier>>,
+        /// Told when the large one is being read; until there is something here, or nobody any more, that goes on.
+        reading: mpsc::Sender<()>,
+        goes_on: Mutex<mpsc::Receiver<()>>,
     }
 
     fn found(name: &str, film: u128) -> FoundFilm {
@@ -239,10 +257,8 @@ mod tests {
             _progress: &Progress,
         ) -> Result<(FileIdentity, Index), IndexingError> {
             if found.file == "large.ts" {
-                let reading = self.reading.as_ref().expect("a barrier");
-                // It has begun, and is let go on.
-                reading.wait();
-                reading.wait();
+                let _ = self.reading.send(());
+                let _ = lock(&self.goes_on).recv();
             }
             Err(IndexingError::Foreign {
                 path: found.path.clone(),
@@ -276,13 +292,17 @@ mod tests {
 
     #[test]
     fn a_new_film_is_found_while_a_large_one_is_read() {
-        let reading = Arc::new(Barrier::new(2));
+        let (reading, is_read) = mpsc::channel();
+        let (go_on, goes_on) = mpsc::channel();
         let shelf = Arc::new(Two {
-            reading: Some(reading.clone()),
-            ..Two::default()
+            is_small_there: AtomicBool::new(false),
+            reading,
+            goes_on: Mutex::new(goes_on),
         });
         let library = Directory::of(shelf.clone(), None, IndexMemory::default());
-        reading.wait();
+        // Dropped before the library, which may wait for what is read.
+        let go_on: mpsc::Sender<()> = go_on;
+        is_read.recv().expect("the large film is read");
         let (tell, told) = mpsc::channel();
         library.on_change(move |change| drop(tell.send(change.changed.clone())));
         shelf.is_small_there.store(true, Ordering::Relaxed);
@@ -297,7 +317,7 @@ mod tests {
         }
         let large = library.entry("large").expect("the large one");
         assert!(large.is_begun(), "{large:?}");
-        reading.wait();
+        drop(go_on);
     }
 
     #[test]

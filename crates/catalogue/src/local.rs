@@ -86,6 +86,11 @@ impl Local {
 }
 
 impl Local {
+    /// Whether the beginning of a film is so small a part of it that it pays to read it first.
+    fn is_large(&self, found: &FoundFilm) -> bool {
+        found.identity.size / 2 > self.beginning
+    }
+
     /// Tells of a film that lies on its disk in pieces smaller than what is read at once. File systems that do not
     /// tell are left alone.
     fn look_at_pieces(&self, path: &Path) {
@@ -160,10 +165,14 @@ impl Shelf for Local {
         found: &FoundFilm,
         scratch: Scratch,
     ) -> Option<(FileIdentity, Index)> {
-        if found.identity.size / 2 <= self.beginning {
+        if !self.is_large(found) {
             return None;
         }
         index_beginning(&found.path, &found.identity, self.beginning, scratch)
+    }
+
+    fn takes_long(&self, found: &FoundFilm) -> bool {
+        self.is_large(found) && !lock(&self.recordings).has(&found.path)
     }
 
     fn anew_every(&self) -> Duration {

@@ -104,11 +104,11 @@ impl Reading<'_> {
         indexed
     }
 
-    /// Indexes the beginning of a film that takes long, and does not play yet; whether that was done, now or before. It is then a
-    /// recording of which there is more than was indexed.
+    /// Indexes the beginning of a film that takes long, and does not play yet: it is then a recording of which there is more than
+    /// was indexed. Whether the film takes long, and plays.
     fn begin(&self, name: &str, found: &FoundFilm) -> bool {
         if let Some(entry) = self.plays(name, &found.path) {
-            return entry.is_begun();
+            return entry.is_begun() || self.shared.shelf.takes_long(found);
         }
         let shelf = &self.shared.shelf;
         let begun = supervise::guard("indexing", || {

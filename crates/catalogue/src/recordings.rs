@@ -39,6 +39,11 @@ impl Recordings {
         is_it.then_some(recording.so_far)
     }
 
+    /// Whether something is kept of the recording at `path`.
+    pub fn has(&self, path: &Path) -> bool {
+        self.0.contains_key(path)
+    }
+
     /// Keeps what was read of a recording, if there is room for it.
     pub fn keep(
         &mut self,

@@ -62,6 +62,11 @@ pub trait Shelf: Send + Sync + 'static {
         None
     }
 
+    /// Whether a film that plays already, and of which there is more by now, takes long to be read again.
+    fn takes_long(&self, _found: &FoundFilm) -> bool {
+        false
+    }
+
     /// The text of subtitles that are elsewhere, as WebVTT; `film` is the path by which their film was found. An error, in
     /// words: it cannot be fetched now.
     fn subtitles<'a>(

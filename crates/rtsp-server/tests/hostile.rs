@@ -71,7 +71,7 @@ fn a_request_that_takes_too_long_is_answered_and_its_connection_closed() {
 
 #[test]
 fn a_long_frame_that_is_passed_over_is_waited_for_no_longer_once_it_has_come() {
-    let stand = Stand::with(|config| config.message_timeout = SECOND / 2);
+    let stand = Stand::with(|config| config.message_timeout = 2 * SECOND);
     let mut stream = open(&stand);
     let mut buffer = [0; 4096];
     for _ in 0..2 {
@@ -83,7 +83,7 @@ fn a_long_frame_that_is_passed_over_is_waited_for_no_longer_once_it_has_come() {
         let frame = [&b"$\x00\xea\x60"[..], &[0; 60_000]].concat();
         stream.write_all(&frame).unwrap();
         // Nothing is said of it for longer than a message may take.
-        stream.set_read_timeout(Some(SECOND)).unwrap();
+        stream.set_read_timeout(Some(3 * SECOND)).unwrap();
         let said = stream.peek(&mut buffer).map_err(|error| error.kind());
         assert_eq!(said, Err(ErrorKind::WouldBlock));
         stream.set_read_timeout(Some(10 * SECOND)).unwrap();

@@ -52,12 +52,13 @@ function observe(video: HTMLVideoElement): Shown {
 
 /** How a film goes on when it is loaded again. */
 interface Resumed {
+  address: string | undefined;
   position: number; // seconds
   speed: number;
   plays: boolean;
 }
 
-const fromTheStart: Resumed = { position: 0, speed: 1, plays: false };
+const fromTheStart = { position: 0, speed: 1, plays: false };
 
 const watched = [
   "timeupdate",
@@ -100,14 +101,14 @@ export function Player({ film, way, duration }: PlayerProps) {
   const [whole, setWhole] = useState(false);
   const [said, setSaid] = useState("");
   const asked = useRef(0);
-  const resumed = useRef(fromTheStart);
+  const resumed = useRef<Resumed | null>(null);
 
   useEffect(() => {
     const element = video.current;
     if (!element) return;
     let stopped = false;
-    const { position, speed, plays } = resumed.current;
-    resumed.current = fromTheStart;
+    if (resumed.current?.address !== film.urls.hls) resumed.current = null;
+    const { position, speed, plays } = resumed.current ?? fromTheStart;
     setFailure(null);
     const listener = {
       soundTracks: (tracks: Choice[], current: number) => setSounds({ tracks, current }),
@@ -164,7 +165,11 @@ export function Player({ film, way, duration }: PlayerProps) {
   const tryAgain = () => {
     const element = video.current;
     if (!element) return;
-    resumed.current = { position: element.currentTime, speed: element.playbackRate, plays: !element.paused };
+    // An attempt that did not come as far as to play leaves it as it was.
+    if (element.currentTime > 0) {
+      const { currentTime: position, playbackRate: speed, paused } = element;
+      resumed.current = { address: film.urls.hls, position, speed, plays: !paused };
+    }
     setAttempt((n) => n + 1);
   };
 

@@ -324,8 +324,15 @@ describe("the player", () => {
           });
         }),
     );
-    await page.unroute(behind);
-    await page.getByRole("button", { name: "Try again" }).click();
+    // Once in vain, while nothing of it can be had.
+    const again = page.getByRole("button", { name: "Try again" });
+    await page.route(/\/hls\//, (route) => route.fulfill({ status: 404 }));
+    const refused = page.waitForResponse(/\/hls\//);
+    await again.click();
+    await refused;
+    await again.waitFor();
+    await page.unrouteAll();
+    await again.click();
     const { at, before, speed } = await resumed;
     assert.ok(before >= 6 && at >= before - 0.5 && at < before + 3, `it stood at ${before}, and goes on at ${at}`);
     assert.equal(speed, 1.25);

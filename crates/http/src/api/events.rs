@@ -34,8 +34,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 const FADING: u32 = 6;
 /// Looks between two such events on a server where nothing happens. They keep the connection.
 const SELDOM: u32 = 10;
-/// Films of an event at most.
-const NAMES: usize = 500;
+/// Bytes of an event's names of films, but for a single one that is longer.
+const NAMES: usize = 32 << 10;
 /// Looks that a listener may be behind; then it is closed, as what follows would make no sense to it.
 const BEHIND: usize = 32;
 /// Time in which a listener must take a piece (at most some 60 KiB); then it is closed.
@@ -149,10 +149,17 @@ impl Events {
     fn look(&self, overview: &Overview, films: BTreeSet<String>, due: bool) {
         let mut told = lock(&self.told);
         let mut pieces = Vec::new();
-        if !films.is_empty() {
-            let films = Vec::from_iter(films);
-            let changed = films.chunks(NAMES).map(|changed| Changed { changed });
-            pieces.extend(changed.map(|changed| Piece::event("films", &changed)));
+        let (mut changed, mut bytes) = (Vec::new(), 0);
+        for film in films {
+            bytes += film.len();
+            if bytes > NAMES && !changed.is_empty() {
+                bytes = film.len();
+                pieces.push(Changed::event(&mut changed));
+            }
+            changed.push(film);
+        }
+        if !changed.is_empty() {
+            pieces.push(Changed::event(&mut changed));
         }
         pieces.extend(
             told.look(&overview.status.sessions.in_order(), TOLD)
@@ -212,8 +219,16 @@ pub(crate) async fn tell(events: Arc<Events>, overview: Overview) {
 }
 
 #[derive(Serialize)]
-struct Changed<'a> {
-    changed: &'a [String],
+struct Changed {
+    changed: Vec<String>,
+}
+
+impl Changed {
+    /// An event of these, which are taken.
+    fn event(changed: &mut Vec<String>) -> Piece {
+        let changed = std::mem::take(changed);
+        Piece::event("films", &Changed { changed })
+    }
 }
 
 impl Listener {
