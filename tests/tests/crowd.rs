@@ -140,8 +140,9 @@ fn crowd(watch: Watch, policy: &str, queue_ms: u32) -> (u64, f64) {
         viewers.push(Viewer::comes(&network, url));
         std::thread::sleep(second(1.0 / VIEWERS as f64));
     }
-    // Those who were refused ask again, as long as others may leave room.
-    let steady = wait::until(second(20.0), || {
+    // Those who were refused ask again, as long as others may leave room. The film is long enough for those who came first to
+    // be there to the end.
+    let steady = wait::until(second(30.0), || {
         for viewer in &mut viewers {
             if !viewer.player.running() && viewer.tried < 4 {
                 viewer.comes_again(&network);
@@ -153,7 +154,14 @@ fn crowd(watch: Watch, policy: &str, queue_ms: u32) -> (u64, f64) {
             .all(|viewer| viewer.player.running() || viewer.tried == 4)
             .then_some(())
     });
-    assert!(steady.is_some(), "viewers neither play nor are refused");
+    let tries: Vec<(bool, u32)> = viewers
+        .iter_mut()
+        .map(|viewer| (viewer.player.running(), viewer.tried))
+        .collect();
+    assert!(
+        steady.is_some(),
+        "viewers neither play nor are refused: who runs, and how often they have tried: {tries:?}"
+    );
     // Refused players take a moment to end, admitted ones a moment to begin.
     let admitted = wait::until(second(30.0), || {
         let players = viewers.iter_mut();
