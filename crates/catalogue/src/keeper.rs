@@ -123,6 +123,11 @@ impl Keeper {
     /// being indexed.
     pub fn look(&mut self) -> Work {
         supervise::inject("library.look");
+        // Before anything is looked at: whoever ends meanwhile wakes the keeper once more.
+        let (large, read) = self.large.look();
+        for (path, ended, took) in read {
+            self.pace.took(&path, ended, took);
+        }
         let looked = self.shared.shelf.look();
         let found = match looked {
             Ok(found) => {
@@ -147,11 +152,6 @@ impl Keeper {
             .map(|named| (named.name, named.set))
             .unzip();
         let mut change = Change::default();
-        // Whoever ends meanwhile wakes the keeper once more.
-        let (large, read) = self.large.look();
-        for (path, ended, took) in read {
-            self.pace.took(&path, ended, took);
-        }
         let (now, every) = (reelway_clock::now(), self.shared.shelf.anew_every());
         let grown = self.grown(&names, &found, &large);
         let mut to_index = Vec::new();
