@@ -142,6 +142,13 @@ impl Options {
         self
     }
 
+    /// Leaves no frame out and moves no timetable, however late it is: what comes is all of the film, at the film's times, also on
+    /// a machine that does much else or stands still for a while. For tests of what is sent, not when.
+    pub fn patient(self) -> Options {
+        self.set("sender.drop_after", 60_000)
+            .set("sender.catch_up", 60_000)
+    }
+
     /// Goes before all other programs of the machine: players that share it with the server must not keep the processor
     /// from it.
     pub fn goes_first(mut self) -> Options {

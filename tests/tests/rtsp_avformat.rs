@@ -4,7 +4,7 @@
 mod rtsp_viewers;
 
 use reelway_tests::films::{film, library};
-use reelway_tests::server::Server;
+use reelway_tests::server::Options;
 use rtsp_viewers::{Expected, seeks_and_pauses, watch, without_holes};
 
 /// Units of picture or sound that ffmpeg 5.1 itself throws away at a pause: interleaved packets that
@@ -26,7 +26,8 @@ fn ffplay_seeks_and_pauses_over_tcp() {
 #[test]
 fn who_stands_still_at_the_films_end_loses_nothing_of_it_over_udp() {
     let library = library(&["bunny"]);
-    let server = Server::start(library.path());
+    let server = Options::new(library.path()).patient().start();
+    server.wait_indexed();
     let expected = Expected::of(&film("bunny").path);
     let url = server.rtsp_url("bunny");
     let mut lines = watch("avformat.py", &url, "udp", &["doze:0.35"]);

@@ -243,7 +243,7 @@ fn every_film(transport: &str) {
     let library = library(&names);
     // A panic in one of them does not concern the other.
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let server = Options::new(library.path()).start();
+    let server = Options::new(library.path()).patient().start();
     server.wait_indexed();
     // The longest first, so that none is left over at the end.
     let mut cases: Vec<Case> = films

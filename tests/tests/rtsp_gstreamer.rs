@@ -5,7 +5,7 @@ mod rtsp_viewers;
 
 use reelway_tests::films::{film, library, temp_dir};
 use reelway_tests::probe::decoded as decoded_frames;
-use reelway_tests::server::Server;
+use reelway_tests::server::Options;
 use rtsp_viewers::{
     Expected, Line, joined, seeks_and_pauses, seeks_and_pauses_where, watch_with,
     with_built_plugins, without_holes,
@@ -101,7 +101,8 @@ fn rtspsrc_plays_every_codec_to_the_end() {
         "eac3",
     ];
     let library = library(&names);
-    let server = Server::start(library.path());
+    let server = Options::new(library.path()).patient().start();
+    server.wait_indexed();
     std::thread::scope(|scope| {
         for (nth, name) in names.into_iter().enumerate() {
             let server = &server;
@@ -131,7 +132,8 @@ fn rtspsrc_plays_every_codec_to_the_end() {
 fn rtspsrc_gets_every_picture_of_av1_as_it_is_in_the_file() {
     let names = ["av1", "av1_large"];
     let library = library(&names);
-    let server = Server::start(library.path());
+    let server = Options::new(library.path()).patient().start();
+    server.wait_indexed();
     let dir = temp_dir("av1");
     for (name, protocol) in names.into_iter().zip(["tcp", "udp"]) {
         let came = dir.path().join(name).with_extension("obu");

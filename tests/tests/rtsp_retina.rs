@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use reelway_tests::films::{film, library};
-use reelway_tests::server::Server;
+use reelway_tests::server::Options;
 use retina::client::{PlayOptions, Session, SessionOptions, SetupOptions, Transport};
 use retina::codec::{CodecItem, FrameFormat};
 use rtsp_viewers::{Expected, Unit, nals};
@@ -85,7 +85,8 @@ fn equal(name: &str, came: &Came, expected: &[Unit]) {
 
 fn films_arrive(transport: fn() -> Transport) {
     let library = library(&FILMS);
-    let server = Server::start(library.path());
+    let server = Options::new(library.path()).patient().start();
+    server.wait_indexed();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let watching = FILMS.map(|name| {
         let url = server.rtsp_url(name);
