@@ -337,7 +337,9 @@ pub fn seeks_and_pauses_where(
     environment: &[(&str, &str)],
 ) -> Vec<Line> {
     let library = library(&["seeks"]);
-    let options = Options::new(library.path()).set("rtsp.timeout", 2);
+    let options = Options::new(library.path())
+        .patient()
+        .set("rtsp.timeout", 2);
     let options = options.flag("--log", "info,reelway_rtsp=debug");
     let set = |options: Options, (key, value): &(&str, &str)| options.set(key, value);
     let server = keys.iter().fold(options, set).start();
