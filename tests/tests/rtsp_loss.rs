@@ -24,6 +24,7 @@ fn over_a_bad_cable(name: &str, offer: bool, bytes: &str) -> (Vec<Line>, u64) {
     let library = library(&[name]);
     let network = Network::new();
     let options = Options::new(library.path())
+        .patient()
         .set("rtsp.offer_retransmission", offer)
         .namespace(network.server(), SERVER);
     let server = network.as_viewer(|| {
