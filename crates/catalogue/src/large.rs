@@ -94,9 +94,8 @@ impl Large {
         })
         .collect();
         drop(queue);
-        for reader in readers {
+        for mut reader in readers {
             let disk = reader.disk;
-            let mut reader = reader;
             let started = supervise::thread("reading", move || reader.run());
             if let Err(error) = started {
                 warn!("films that take long are read later, as no thread can be started: {error}");

@@ -47,7 +47,7 @@ pub struct HttpConfig {
     pub max_connections_per_peer: usize,
     /// Most clients that listen to events at once; half of them of one address.
     pub max_listeners: usize,
-    /// Most bytes of the API's answers that wait for clients to take them; and as many of playlists.
+    /// Most bytes of the API's answers and of the heads of indexes that wait for clients to take them; and as many of playlists.
     pub answers: u64,
     /// Time for a request's head to come in whole, from the end of the one before; so also the
     /// time a connection may be idle.

@@ -173,7 +173,7 @@ describe("the library of a tab that nobody looked at", () => {
     await copyFile(demo, path);
     type List = { films: { state: string }[] };
     await until("the film is ready", async () => ((await (await fetch(`${empty.http}/api/films`)).json()) as List).films[0]?.state === "ready");
-    assert.equal(await tiles(page).count(), 0, "nobody looks, nothing is told");
+    assert.equal(await tiles(page).count(), 0, "a hidden page asks for nothing");
     await hide(false);
     await tile(page, "meanwhile").waitFor();
     await rm(path);

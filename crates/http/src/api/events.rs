@@ -30,9 +30,10 @@ use crate::speed::Speed;
 
 /// Between two looks at what plays.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Looks after the last session for which the node is still told of: its rates, which are those of some seconds, come to rest.
+/// Looks after the last session in which the event `node` still comes each time: its rates, which are means of some seconds, come
+/// to rest.
 const FADING: u32 = 6;
-/// Looks between two such events on a server where nothing happens. They keep the connection.
+/// Looks between two events `node` on a server where nothing happens. They keep the connection.
 const SELDOM: u32 = 10;
 /// Bytes of an event's names of films, but for a single one that is longer.
 const NAMES: usize = 32 << 10;
