@@ -90,7 +90,9 @@ impl Calendar {
                 self.owed = owed.min(carry);
                 self.loads[place] = 0;
                 if place % BLOCK == BLOCK - 1 {
-                    self.most[place / BLOCK] = 0;
+                    // Its places may hold the ring's farthest seconds already.
+                    let block = &self.loads[place + 1 - BLOCK..=place];
+                    self.most[place / BLOCK] = block.iter().copied().max().unwrap_or(0);
                 }
             }
         }
@@ -420,6 +422,27 @@ mod tests {
         assert_eq!(calendar.load(31_536_000), 0);
         calendar.add(31_536_000, &play);
         assert_eq!(calendar.load(31_536_000 + 99), 4);
+    }
+
+    #[test]
+    fn a_booking_that_fills_the_whole_ring_is_seen_to_its_end() {
+        let play = |bins: Vec<u32>| Play::new(Arc::new(Curve::new(bins)), 0, usize::MAX, 0);
+        // Its last seconds have places in the block that holds its first.
+        let (first, len) = (BLOCK as u64 / 2, FIRST as u64);
+        let mut calendar = Calendar::new(first);
+        calendar.add(first, &play(vec![25; 4 * FIRST]));
+        calendar.advance(BLOCK as u64, u64::MAX, 0);
+        assert_eq!(
+            calendar.last_above(len - 100, 200, 50),
+            Some(len + first - 1)
+        );
+        let mut late = vec![0; 4 * BEGINNING];
+        late.resize(4 * (BEGINNING + 20), 25);
+        let start = len - BEGINNING as u64;
+        assert_eq!(
+            calendar.overfull(start, &play(late), 150, 0),
+            Some(BEGINNING)
+        );
     }
 
     #[test]

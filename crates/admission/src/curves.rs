@@ -21,7 +21,8 @@ use crate::policy::{Class, Policy};
 pub const FILMS: usize = 64;
 
 /// Memory that all curves may take while films' needs are known bin by bin, as long as there is more of it: those of a
-/// two-hour film take about half a megabyte. What comes beyond that is known in runs of [`SPAN`], in less than a tenth of it.
+/// two-hour film take about half a megabyte. What comes beyond that is known in runs of [`SPAN`], in less than a tenth of it:
+/// other films' needs, and what single viewers are booked by who do not begin at the beginning.
 const EXACT: usize = 16 << 20;
 
 /// Quarter seconds of which the largest second's need is booked for all, where there is no memory for more.
@@ -257,7 +258,8 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         let wire = self.wire_of(wants);
         let wire = self.longer(wire, wants.goes_on);
         let mut range = (wire.bin_at(from), wire.bin_at(to.saturating_add(BIN - 1)));
-        let is_to_the_end = range.1 == wire.len();
+        // The last bin holds what is due at the very end.
+        let is_to_the_end = wire.bin_at(to) + 1 >= wire.len();
         // What a viewer over HTTP may fetch ahead is booked so, whether they do or not.
         let is_fetched = self.is_fetched(wants);
         let (wire, schedule) = match self.policy {
@@ -318,7 +320,8 @@ impl<F: Clone + Eq + Hash> Curves<F> {
             schedule,
             range,
             len,
-            times: (from, to),
+            // As all are who play to the end, whether they name it or not: they can follow each other.
+            times: (from, if is_to_the_end { Nanos::MAX } else { to }),
             sent: (!wants.fetches()).then(|| wants.demand.clone()),
             source: Some(source),
         }
@@ -411,7 +414,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         let shape = || Arc::new(eager.curve(curve, from));
         match eager == self.eager {
             true => shaped_from(&mut self.fetched, curve, from, shape),
-            false => shape(),
+            false => own(shape()),
         }
     }
 }
@@ -428,19 +431,32 @@ fn shaped_from(
         return shaped.curve.clone();
     }
     let shape = shape();
-    if from == 0 {
-        let shaped = Shaped {
-            _of: curve.clone(),
-            curve: shape.clone(),
-            schedule: None,
-        };
-        keep_shaped(kept, key, shaped);
+    if from > 0 {
+        return own(shape);
     }
+    let shaped = Shaped {
+        _of: curve.clone(),
+        curve: shape.clone(),
+        schedule: None,
+    };
+    keep_shaped(kept, key, shaped);
     shape
 }
 
+/// A curve by which one viewer alone is booked, as exactly as there is memory for.
+pub(crate) fn own(curve: Arc<Curve>) -> Arc<Curve> {
+    if is_full() {
+        Arc::new(curve.coarse(SPAN))
+    } else {
+        curve
+    }
+}
+
 fn keep_shaped(kept: &mut Shapes, key: usize, shaped: Shaped) {
-    if kept.len() >= SHAPED || is_full() {
+    if is_full() {
+        kept.retain(|_, shaped| Arc::strong_count(&shaped.curve) > 1);
+    }
+    if kept.len() >= SHAPED {
         kept.clear();
     }
     kept.insert(key, shaped);

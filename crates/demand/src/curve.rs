@@ -98,6 +98,15 @@ impl Curve {
         }
     }
 
+    /// The same in less memory, in runs of `span` quarter seconds of which no second needs less; as it is where it is in runs
+    /// already.
+    pub fn coarse(&self, span: usize) -> Curve {
+        match &self.shape {
+            Shape::Bins(_) => Curve::of_runs(runs(self.bins().into_iter(), span), span, self.len),
+            Shape::Runs { .. } => self.clone(),
+        }
+    }
+
     /// The same need at every moment: `rate` a second, for as long as `self`.
     pub fn flattened(&self, rate: u32) -> Curve {
         // Rounded up: four quarters are no less than the whole.

@@ -29,7 +29,7 @@ pub(crate) enum Event {
 }
 
 impl Health {
-    /// Nothing is known yet.
+    /// Nothing is known yet, and a director that starts does not let viewers wait: one check tells.
     pub fn new() -> Health {
         Health {
             is_up: false,
@@ -37,6 +37,23 @@ impl Health {
             since: None,
             trouble: None,
             checked: false,
+        }
+    }
+
+    /// An edge that gets viewers already, from the director before this one.
+    pub fn up() -> Health {
+        Health {
+            is_up: true,
+            checked: true,
+            ..Health::new()
+        }
+    }
+
+    /// An edge that is added while others have viewers: it has to be well for as long as one that comes back.
+    pub fn added() -> Health {
+        Health {
+            checked: true,
+            ..Health::new()
         }
     }
 
@@ -59,7 +76,6 @@ impl Health {
         self.against += 1;
         let enough = match self.is_up {
             true => config.fall,
-            // A director that starts does not let viewers wait.
             false if is_first => 1,
             false => config.rise,
         };
@@ -152,6 +168,22 @@ mod tests {
         changes(&mut health, 9, "+");
         assert!(!health.is_suspect());
         assert_eq!(health.share(at(9), &config()), 0);
+    }
+
+    #[test]
+    fn an_edge_that_has_viewers_when_the_director_starts_keeps_them_for_as_many_checks_as_any() {
+        let mut health = Health::up();
+        assert_eq!(health.share(at(0), &config()), 1000);
+        assert_eq!(changes(&mut health, 0, "--+"), vec![None; 3]);
+        let down = Some(Event::Down("silent".into()));
+        assert_eq!(changes(&mut health, 3, "---"), [None, None, down]);
+    }
+
+    #[test]
+    fn an_edge_that_is_added_begins_as_one_that_comes_back() {
+        let mut health = Health::added();
+        assert_eq!(changes(&mut health, 0, "++"), [None, Some(Event::Up)]);
+        assert_eq!(health.share(at(1), &config()), 50);
     }
 
     #[test]

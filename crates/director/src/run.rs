@@ -21,7 +21,7 @@ use crate::plan::{self, Change};
 use crate::probe::{Check, Through};
 use crate::sections::{EdgeConfig, HealthConfig, Page};
 use crate::services::{self, Wanted};
-use crate::setup::{Setup, renew, run as run_program};
+use crate::setup::{Setup, renew};
 use crate::slow::{self, Pace};
 use crate::status::{EdgeSeen, Seen, own_mark};
 use crate::steps::{Step, for_director, marks_and_translations};
@@ -64,13 +64,18 @@ pub async fn run(
         page.spawn(web::serve(listener, Site::new(board.clone())?));
     }
     let mut director = Director {
-        edges: config.edge.iter().map(Edge::new).collect(),
+        edges: config
+            .edge
+            .iter()
+            .map(|edge| Edge::new(edge, Health::new()))
+            .collect(),
         config,
         table,
         is_set_up: !steps.is_empty(),
         board,
         trouble: None,
     };
+    director.remember().context("the kernel's table")?;
     director.check().await;
     director.show();
     // The address comes last and goes first: while it is here, its packets go to edges.
@@ -111,7 +116,7 @@ pub fn steps(config: &Config) -> anyhow::Result<Vec<Step>> {
     Ok(for_director(
         config,
         config.virtual_address()?,
-        &interface(config)?,
+        &ways::interface(config)?,
     ))
 }
 
@@ -123,28 +128,9 @@ pub fn keepalived(config: &Config) -> anyhow::Result<Option<String>> {
     if !config.failover.is_on() {
         return Ok(None);
     }
-    let (address, interface) = (config.virtual_address()?, interface(config)?);
+    let (address, interface) = (config.virtual_address()?, ways::interface(config)?);
     let text = vrrp::configuration(config, address, &interface, Path::new("states"));
     Ok(Some(text))
-}
-
-/// The interface of the virtual address.
-fn interface(config: &Config) -> anyhow::Result<String> {
-    match config.interface.as_str() {
-        "" => interface_to_edges(config),
-        name => Ok(name.to_owned()),
-    }
-}
-
-/// The interface through which this machine reaches its first edge.
-fn interface_to_edges(config: &Config) -> anyhow::Result<String> {
-    let edge = config.edge.first().context("no edges")?.address;
-    let words = ["ip", "-o", "route", "get", &edge.to_string()].map(str::to_owned);
-    let way = run_program(&words, "").map_err(anyhow::Error::msg);
-    let way = way.with_context(|| format!("the way to edge {edge}"))?;
-    let mut words = way.split_whitespace().skip_while(|word| *word != "dev");
-    let name = words.nth(1).map(str::to_owned);
-    name.with_context(|| format!("no interface leads to edge {edge}; set `interface`"))
 }
 
 fn edges(count: usize) -> String {
@@ -165,10 +151,10 @@ struct Edge {
 }
 
 impl Edge {
-    fn new(config: &EdgeConfig) -> Edge {
+    fn new(config: &EdgeConfig, health: Health) -> Edge {
         Edge {
             config: *config,
-            health: Health::new(),
+            health,
             capacity: None,
             pace: Pace::default(),
             is_in_table: false,
@@ -203,7 +189,7 @@ impl Director {
         if !self.config.failover.is_on() {
             return self.direct(orders).await;
         }
-        let interface = interface(&self.config)?;
+        let interface = ways::interface(&self.config)?;
         let table = Table::open()?;
         let sync = Sync::start(&table, &self.config, &interface, dir)?;
         let mut failover = Failover::start(&self.config, &interface, dir, self.board.clone())?;
@@ -227,8 +213,7 @@ impl Director {
             self.config.method,
             self.config.scheduler
         );
-        let mut ticks = tokio::time::interval(self.config.every());
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut ticks = self.ticks();
         ticks.tick().await;
         loop {
             let mut order = std::pin::pin!(orders());
@@ -241,6 +226,8 @@ impl Director {
             match order {
                 Order::Take(config) => {
                     if self.take(*config) {
+                        ticks = self.ticks();
+                        ticks.tick().await;
                         self.turn().await;
                         self.renew_rules();
                         info!(
@@ -252,6 +239,13 @@ impl Director {
                 Order::Stop => return Ok(()),
             }
         }
+    }
+
+    /// When edges are checked.
+    fn ticks(&self) -> tokio::time::Interval {
+        let mut ticks = tokio::time::interval(self.config.every());
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        ticks
     }
 
     /// Goes on with another configuration, if it can; what is known of edges stays known.
@@ -269,7 +263,10 @@ impl Director {
             let known = before
                 .iter()
                 .position(|edge| edge.config.address == new.address);
-            let known = known.map_or_else(|| Edge::new(new), |known| before.swap_remove(known));
+            let known = known.map_or_else(
+                || Edge::new(new, Health::added()),
+                |known| before.swap_remove(known),
+            );
             Edge {
                 config: *new,
                 // Its mark may have become another one.
@@ -459,6 +456,25 @@ impl Director {
             if self.is_ours(&state.target) && !is_wanted {
                 self.table.remove(&state.target)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Edges that have viewers already, by the kernel's table as a director before this one left it (`--keep`), are well until
+    /// checks say otherwise.
+    fn remember(&mut self) -> anyhow::Result<()> {
+        let v6 = self.config.virtual_address()?.is_ipv6();
+        let mark = self.config.mark;
+        let target = Target::Mark { mark, v6 };
+        let present = self.table.services()?;
+        if !present.iter().any(|state| state.target == target) {
+            return Ok(());
+        }
+        for state in self.table.destinations(&target)? {
+            let edges = self.edges.iter_mut();
+            let has_viewers = |edge: &&mut Edge| edge.config.address == state.address.ip();
+            let known = edges.filter(|edge| state.weight > 0 && has_viewers(edge));
+            known.for_each(|edge| edge.health = Health::up());
         }
         Ok(())
     }

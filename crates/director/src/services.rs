@@ -26,7 +26,8 @@ pub(crate) fn wanted(config: &Config, parts: &[Part]) -> anyhow::Result<Vec<Want
         target: Target::Mark { mark, v6 },
         scheduler,
         persistence,
-        scheduler_flags: 0,
+        // By a hash of their address, viewers of an edge without weight would be refused: others get them.
+        scheduler_flags: u8::from(scheduler == Scheduler::SourceHash),
     };
     let all = if v6 { 128 } else { 32 };
     let persistence = (config.persistence > 0).then_some(Persistence {

@@ -3,12 +3,31 @@
 
 use std::net::IpAddr;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use reelway_ipvs::Method;
 use tracing::{info, warn};
 
 use crate::config::Config;
 use crate::setup::run;
+
+/// The interface of the virtual address.
+pub(crate) fn interface(config: &Config) -> anyhow::Result<String> {
+    match config.interface.as_str() {
+        "" => interface_to_edges(config),
+        name => Ok(name.to_owned()),
+    }
+}
+
+/// The interface through which this machine reaches its first edge.
+fn interface_to_edges(config: &Config) -> anyhow::Result<String> {
+    let edge = config.edge.first().context("no edges")?.address;
+    let words = ["ip", "-o", "route", "get", &edge.to_string()].map(str::to_owned);
+    let way = run(&words, "").map_err(anyhow::Error::msg);
+    let way = way.with_context(|| format!("the way to edge {edge}"))?;
+    let mut words = way.split_whitespace().skip_while(|word| *word != "dev");
+    let name = words.nth(1).map(str::to_owned);
+    name.with_context(|| format!("no interface leads to edge {edge}; set `interface`"))
+}
 
 /// Looks whether each edge can be reached by the method.
 ///

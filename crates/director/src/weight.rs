@@ -29,6 +29,16 @@ pub(crate) struct Part {
 /// What is left changes with each viewer; the table does not need to.
 const STEPS: u64 = 20;
 
+/// What the largest configured weight counts as at least, so that parts of it can be told apart.
+const FINE: u32 = 100;
+
+/// Places among which a hash of the client's address chooses (`sh`). The kernel gives them to edges in turn, each as many in a
+/// row as it weighs: if all weigh a hundred, the fourth gets none.
+const PLACES: usize = 256;
+
+/// Largest weight that is given to `sh`.
+const COARSE: u64 = 8;
+
 impl Capacity {
     /// Reads what an edge says: `total=122500000, free=61000000` (a dictionary of RFC 9651).
     pub fn parse(text: &str) -> Option<Capacity> {
@@ -57,14 +67,41 @@ pub(crate) fn weights(parts: &[Part], scheduler: Scheduler) -> Vec<u32> {
         },
         _ => 1.0,
     };
+    let largest = parts.iter().map(|part| part.weight).max().unwrap_or(0);
+    let finer = f64::from(FINE) / f64::from(largest.clamp(1, FINE));
     let weight = |part: &Part| match (part.weight, part.share) {
         (0, _) | (_, 0) => 0,
         (weight, share) => {
             let share = f64::from(share) / 1000.0;
-            (f64::from(weight) * share * of_capacity(part)).max(1.0) as u32
+            (f64::from(weight) * finer * share * of_capacity(part)).max(1.0) as u32
         }
     };
-    parts.iter().map(weight).collect()
+    let weights = parts.iter().map(weight).collect();
+    match scheduler {
+        Scheduler::SourceHash => in_few_places(weights),
+        _ => weights,
+    }
+}
+
+/// About the same proportions in weights that are so small that all edges get a part of [`PLACES`] by them.
+fn in_few_places(weights: Vec<u32>) -> Vec<u32> {
+    let largest = u64::from(weights.iter().copied().max().unwrap_or(0).max(1));
+    let edges = weights.iter().filter(|weight| **weight > 0).count().max(1);
+    let most = ((PLACES / edges) as u64).clamp(1, COARSE);
+    let few = |weight: &u32| match u64::from(*weight) {
+        0 => 0,
+        weight => ((weight * most + largest / 2) / largest).max(1),
+    };
+    let few: Vec<u64> = weights.iter().map(few).collect();
+    let divisor = few.iter().copied().fold(0, gcd).max(1);
+    few.iter().map(|weight| (weight / divisor) as u32).collect()
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    match b {
+        0 => a,
+        b => gcd(b, a % b),
+    }
 }
 
 #[cfg(test)]
@@ -141,6 +178,55 @@ mod tests {
             weights(&parts, Scheduler::WeightedLeastConnections),
             [100, 0, 2, 1]
         );
+    }
+
+    #[test]
+    fn small_weights_leave_room_for_slow_start_and_capacity() {
+        let one = |share, total| Part {
+            weight: 1,
+            share,
+            ..part(total, 0)
+        };
+        let parts = [one(1000, 1000), one(50, 1000), one(1000, 100)];
+        assert_eq!(
+            weights(&parts, Scheduler::WeightedLeastConnections),
+            [100, 5, 10]
+        );
+    }
+
+    #[test]
+    fn where_a_hash_of_the_address_chooses_all_edges_get_their_part_of_its_places() {
+        // As the kernel fills them.
+        let places = |weights: &[u32]| {
+            let mut counts = vec![0; weights.len()];
+            let (mut edge, mut in_a_row) = (0, 0);
+            for _ in 0..PLACES {
+                counts[edge] += 1;
+                in_a_row += 1;
+                if in_a_row >= weights[edge] {
+                    (edge, in_a_row) = ((edge + 1) % weights.len(), 0);
+                }
+            }
+            counts
+        };
+        let given = |parts: &[Part]| {
+            let weights = weights(parts, Scheduler::SourceHash);
+            (weights.clone(), places(&weights))
+        };
+        assert_eq!(given(&[SILENT; 4]), (vec![1; 4], vec![64; 4]));
+        let half = Part {
+            weight: 50,
+            ..SILENT
+        };
+        assert_eq!(given(&[SILENT, half, SILENT]).0, [2, 1, 2]);
+        assert_eq!(given(&[SILENT, half, SILENT]).1, [103, 51, 102]);
+        let many = given(&[SILENT; 60]).1;
+        assert!(many.iter().all(|count| (4..=5).contains(count)), "{many:?}");
+        let drained = Part {
+            weight: 0,
+            ..SILENT
+        };
+        assert_eq!(weights(&[SILENT, drained], Scheduler::SourceHash), [1, 0]);
     }
 
     #[test]

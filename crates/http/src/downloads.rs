@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use reelway_clock::Monotonic;
 use reelway_session::{Gate, Resource};
+use reelway_sys::FileIdentity;
 use reelway_viewing::{Beyond, Download, Spares};
 
 /// All downloads.
@@ -34,14 +35,14 @@ impl Downloads {
     }
 
     /// The share of a viewer's download; `None`: it gets its film's pace and no more.
-    pub fn share(self: &Arc<Self>, peer: IpAddr) -> Option<Share> {
-        self.are_eager.then(|| self.begin(peer))
+    pub fn share(self: &Arc<Self>, file: &FileIdentity, peer: IpAddr) -> Option<Share> {
+        self.are_eager.then(|| self.begin(file, peer))
     }
 
-    /// A share of what is left, for an answer to this address.
-    pub fn begin(self: &Arc<Self>, peer: IpAddr) -> Share {
+    /// A share of what is left, for an answer out of this file to this address.
+    pub fn begin(self: &Arc<Self>, file: &FileIdentity, peer: IpAddr) -> Share {
         Share {
-            download: self.spares().begin(self.gate.on_the_way_to(peer)),
+            download: self.spares().begin(self.gate.on_the_way(file, peer)),
             downloads: self.clone(),
         }
     }

@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use reelway_media::SamplesError;
 use reelway_session::EndReason;
 use reelway_store::{ReadError, Source};
+use reelway_sys::FileIdentity;
 use reelway_viewing::Beyond;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -89,9 +90,14 @@ impl Flow {
         }
     }
 
-    /// The flow of bytes to somebody at this address who is no viewer.
-    pub fn spare(taker: Taker, downloads: &Arc<Downloads>, request: &Parts, peer: IpAddr) -> Flow {
-        let share = downloads.begin(peer);
+    /// The flow of a file's bytes to somebody at this address who is no viewer.
+    pub fn spare(
+        taker: Taker,
+        downloads: &Arc<Downloads>,
+        file: &FileIdentity,
+        (request, peer): (&Parts, IpAddr),
+    ) -> Flow {
+        let share = downloads.begin(file, peer);
         let speed = Speed::of(request);
         speed.carries(Carried::File {
             dscp: match taker {

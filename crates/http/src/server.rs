@@ -323,12 +323,13 @@ async fn serve(hall: &Hall, connection: impl AsyncRead + AsyncWrite + Unpin, abo
         if about.is_secure {
             request.extensions_mut().insert(IsSecure);
         }
-        async move {
+        // On its own, so that connections that wait for a request do not have the memory that answering one takes.
+        Box::pin(async move {
             let answer = front.answer(request, peer);
             let answer = supervise::caught("http request", answer).await;
             let fault = |panicked| answer::error(StatusCode::INTERNAL_SERVER_ERROR, panicked);
             Ok::<_, Infallible>(answer.unwrap_or_else(fault))
-        }
+        })
     });
     let connection = http1::Builder::new()
         .timer(PatientTimer)

@@ -69,7 +69,7 @@ impl Viewer {
     /// A piece of media is asked for: its answer is under way until what this gives is dropped.
     ///
     /// # Errors
-    /// It is the first one, not the film's first or the viewer's place was given away before, and there is no room.
+    /// The viewer has not begun, their place was given away or this is not the film's first piece, and there is no room.
     pub fn asks(self: &Arc<Self>, piece: &Piece) -> Result<Sending, Refusal> {
         self.session.touch();
         let mut place = self.place();
@@ -87,7 +87,7 @@ impl Viewer {
             // beginning: they are judged again if they begin elsewhere, or if their place was given away. Not under the lock:
             // others may have to leave for them.
             let played = self.session.plays(moved.to, Nanos::MAX, moved.begins);
-            if let (Err(refusal), true) = (played, moved.begins) {
+            if let Err(refusal) = played {
                 self.place().is_refused();
                 return Err(refusal);
             }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reelway_clock::Monotonic;
 use reelway_session::{Gate, Resource};
-use reelway_store::{LaneStats, Store};
+use reelway_store::{LaneKind, LaneStats, Store};
 
 /// Shortest time over which it is measured.
 const LEAST: Duration = Duration::from_millis(900);
@@ -30,7 +30,9 @@ impl Disks {
         let Some(limit) = gate.config().admission.capacity.limit(Resource::Disk) else {
             return;
         };
-        let lanes = store.lanes();
+        // What comes from origins, from the tier or out of other blocks says nothing of the disks.
+        let mut lanes = store.lanes();
+        lanes.retain(|lane| lane.kind == LaneKind::Disk);
         let bytes = lanes.iter().map(|lane| lane.bytes).sum();
         let waiting = lanes.iter().any(is_waiting);
         let share = self.seen(reelway_clock::now(), bytes, waiting, limit);

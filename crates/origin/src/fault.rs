@@ -8,6 +8,9 @@ pub enum Fault {
     /// The film there is not the one that was indexed any more.
     #[error("the film at the origin has changed ({0})")]
     Changed(String),
+    /// Another film is at a mirror, or nobody knows whether it is the same.
+    #[error("the mirror has another film, or one that cannot be compared")]
+    Unlike,
     /// There is nothing at this address (404, 410).
     #[error("the film is no longer at the origin (status {0})")]
     Gone(u16),
@@ -60,6 +63,7 @@ impl Fault {
     pub fn meaning(&self) -> Meaning {
         match self {
             Fault::Changed(_)
+            | Fault::Unlike
             | Fault::Gone(_)
             | Fault::Forbidden(_)
             | Fault::NoRanges
@@ -75,6 +79,7 @@ impl Fault {
     pub fn kind(&self) -> &'static str {
         match self {
             Fault::Changed(_) => "changed",
+            Fault::Unlike => "unlike",
             Fault::Gone(_) => "gone",
             Fault::Forbidden(_) => "forbidden",
             Fault::NoRanges => "no_ranges",

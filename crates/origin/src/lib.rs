@@ -15,6 +15,7 @@ mod check;
 mod config;
 mod endpoint;
 mod fault;
+mod folders;
 mod follow;
 mod indexes;
 mod listing;

@@ -40,6 +40,9 @@ pub(crate) struct Listed {
     pub version: Version,
     /// Number of that endpoint.
     pub endpoint: usize,
+    /// Digest of its spots, in hexadecimal: by it other endpoints' films are compared with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spots: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -158,6 +161,7 @@ mod tests {
                 edition: None,
             },
             endpoint: 0,
+            spots: None,
         }
     }
 

@@ -8,6 +8,11 @@ use crate::beside::{self, Beside};
 use crate::version::Version;
 use crate::via::is_id;
 
+/// Most films of a source; more are left out with a warning.
+pub(crate) const MOST_FILMS: usize = 100_000;
+/// Most bytes of a document that lists films.
+pub(crate) const MOST_LIST: usize = 16 << 20;
+
 /// Films of a page of `/api/films` that are asked for.
 pub(crate) const PER_PAGE: usize = 200;
 

@@ -14,8 +14,9 @@ use crate::beside::{self, Beside};
 use crate::config::Wanted;
 use crate::endpoint::{Endpoint, Probed};
 use crate::fault::{Fault, Meaning};
+use crate::folders;
 use crate::listing::Listed;
-use crate::lists::{self, Page};
+use crate::lists::{self, MOST_FILMS, MOST_LIST, Page};
 use crate::origin::{Inner, Known};
 use crate::recording::RecordingStatus;
 use crate::source::{Film, Pin};
@@ -24,15 +25,8 @@ use crate::version::Version;
 use crate::via;
 use crate::web::Web;
 
-/// Most films of a source; more are left out with a warning.
-const MOST_FILMS: usize = 100_000;
-/// Most bytes of a document that lists films.
-const MOST_LIST: usize = 16 << 20;
 /// Most bytes of all lists of the files of subtitles beside a source's films; those of further films are left out.
 const MOST_BESIDE: usize = 32 << 20;
-/// Most folders' pages of a web server that are looked at, and how deep.
-const MOST_FOLDERS: usize = 10_000;
-const DEEPEST: usize = 16;
 /// Versions asked for at once while looking which films there are.
 pub(crate) const PROBES: usize = 8;
 
@@ -69,7 +63,7 @@ impl Inner {
         if let Some(siblings) = &self.source.siblings {
             siblings.meet().await;
         }
-        let mut said = Vec::new();
+        let (mut said, mut unanswered) = (Vec::new(), None);
         for endpoint in 0..self.source.endpoints.len() {
             match self.list(endpoint).await {
                 Ok(listed) => {
@@ -78,16 +72,19 @@ impl Inner {
                     if has_answered {
                         self.has_answered();
                         self.keep(endpoint);
-                    } else if self.is_stale() {
-                        return Ok(Vec::new());
+                        return Ok(found);
                     }
-                    return Ok(found);
+                    // Films that the configuration names: which versions there are the next one may know.
+                    unanswered = Some(found);
                 }
                 Err(why) => said.push(format!(
                     "{}: {why}",
                     self.source.endpoints[endpoint].shown()
                 )),
             }
+        }
+        if let Some(found) = unanswered {
+            return Ok(if self.is_stale() { Vec::new() } else { found });
         }
         let problem = format!("the list of films cannot be fetched; {}", said.join("; "));
         let known = self.known();
@@ -154,6 +151,7 @@ impl Inner {
                     subtitles: known.subtitles.clone(),
                     version,
                     endpoint,
+                    spots: known.film.spots().map(|digest| format!("{digest:032x}")),
                 })
             })
             .collect();
@@ -242,7 +240,15 @@ impl Inner {
                     self.note_version(told.as_ref().map(|(_, version)| version.as_str()));
                     match told {
                         Some((listed, _)) => listed,
-                        None => films(folders(web).await?),
+                        None => {
+                            let (found, left_out) = folders::films(web).await?;
+                            let new = self.at_rounds(|rounds, _| rounds.leave_out(left_out));
+                            for (folder, fault) in new {
+                                let source = self.source.shown();
+                                warn!("{source}/{folder}/: {fault}; its films are left out");
+                            }
+                            films(found)
+                        }
                     }
                 }
             };
@@ -385,6 +391,8 @@ impl Inner {
                 Pin::Other => false,
             };
             if same {
+                // One that was listed before this server could keep what mirrors are compared by.
+                self.source.look_at_spots(&known.film, endpoint).await?;
                 return Ok(known.film.clone());
             }
         }
@@ -445,53 +453,4 @@ async fn told_by_reelway(web: &Web, own_id: &str) -> Result<Option<(Vec<Entry>, 
         }
     }
     Ok(Some((listed, version)))
-}
-
-/// All films that the pages of a web server's folders lead to: their paths.
-async fn folders(web: &Web) -> Result<Vec<String>, String> {
-    const HINT: &str = "name the films (`films` of the source) or a list of them (`list`)";
-    let mut found = Vec::new();
-    let mut waiting = vec![String::new()];
-    let mut seen = 0;
-    while let Some(folder) = waiting.pop() {
-        seen += 1;
-        if seen > MOST_FOLDERS {
-            warn!(
-                "{}: more than {MOST_FOLDERS} folders: the rest is left out",
-                web.address().shown()
-            );
-            break;
-        }
-        // With a slash at its end a folder is itself.
-        let html = match web
-            .document(&format!("{folder}/"), "", "text/html", MOST_LIST)
-            .await
-        {
-            Ok(Some(html)) => html,
-            Ok(None) if folder.is_empty() => {
-                return Err(format!("the origin lists no folder; {HINT}"));
-            }
-            Err(fault) if folder.is_empty() => {
-                return Err(format!("{fault}; if the origin lists no folders, {HINT}"));
-            }
-            Ok(None) => continue,
-            Err(fault) => return Err(fault.to_string()),
-        };
-        for link in lists::links(&html, web.address(), &folder) {
-            match link.strip_suffix('/') {
-                Some(below)
-                    if below.split('/').count() <= DEEPEST && waiting.len() < MOST_FOLDERS =>
-                {
-                    waiting.push(below.to_owned());
-                }
-                None if is_film(Path::new(&link)) => found.push(link),
-                _ => {}
-            }
-        }
-        // More than enough: the rest is left out.
-        if found.len() > MOST_FILMS {
-            break;
-        }
-    }
-    Ok(found)
 }

@@ -182,13 +182,16 @@ fn recall(source: &Source, listing: &mut ListingFile) -> HashMap<PathBuf, Known>
     listed
         .map(|listed| {
             let address = source.address_of(&listed.path);
+            let spots = listed.spots.as_deref();
+            let spots = spots.and_then(|digest| u128::from_str_radix(digest, 16).ok());
             let film = Film::new(
                 listed.path,
                 address.clone(),
                 endpoints,
                 listed.endpoint,
                 listed.version,
-            );
+            )
+            .with_spots(spots);
             let known = Known {
                 film: Arc::new(film),
                 file: listed.file,

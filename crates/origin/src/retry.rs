@@ -3,7 +3,8 @@
 //! A read goes to the first endpoint that is well. After a fault the endpoint rests for a moment that
 //! doubles with each fault in a row, of which chance takes up to half away (many readers that were
 //! refused at once must not come back at once), and the read goes on at the next endpoint that is well,
-//! or waits for the one that rests least. What makes an endpoint useless for the film (it is gone or
+//! or waits for the one that rests least. How long a server asks to be left alone (`Retry-After`) is for the read that it
+//! answered: it may be about this film only, and others play on. What makes an endpoint useless for the film (it is gone or
 //! another there) excludes it for this read. A read ends with its patience or its attempts; where no
 //! endpoint has answered for longer than a read's patience, new reads get a single attempt, so that viewers
 //! of a dead origin are told soon and hold nothing for long.
@@ -59,6 +60,8 @@ pub struct Attempts {
     began: Monotonic,
     left: u32,
     excluded: Vec<bool>,
+    /// Until when each endpoint has asked this read to wait.
+    asked_to_wait: Vec<Monotonic>,
 }
 
 /// Where to ask, and after what time.
@@ -115,13 +118,7 @@ impl Health {
             .saturating_mul(1 << faults)
             .min(patience.most);
         let half = rest.as_nanos() as u64 / 2;
-        let mut rest = rest - Duration::from_nanos(chance % (half + 1));
-        if let Fault::SlowDown {
-            after: Some(after), ..
-        } = fault
-        {
-            rest = rest.max(*after);
-        }
+        let rest = rest - Duration::from_nanos(chance % (half + 1));
         // Those who were refused together are one fault, not many.
         if now >= endpoint.rests_until {
             endpoint.faults = endpoint.faults.saturating_add(1);
@@ -155,15 +152,23 @@ impl Attempts {
             began: now,
             left: if dead { 1 } else { patience.attempts.max(1) },
             excluded: vec![false; health.endpoints.len()],
+            asked_to_wait: vec![Monotonic::default(); health.endpoints.len()],
         }
     }
 
     /// This endpoint has had a fault in this read.
-    pub fn note(&mut self, endpoint: usize, fault: &Fault) {
+    pub fn note(&mut self, endpoint: usize, fault: &Fault, now: Monotonic) {
         if fault.meaning() == Meaning::Final
             && let Some(excluded) = self.excluded.get_mut(endpoint)
         {
             *excluded = true;
+        }
+        if let Fault::SlowDown {
+            after: Some(after), ..
+        } = fault
+            && let Some(until) = self.asked_to_wait.get_mut(endpoint)
+        {
+            *until = now + *after;
         }
     }
 
@@ -175,15 +180,15 @@ impl Attempts {
         }
         let usable = || {
             let endpoints = health.endpoints.iter().enumerate();
-            endpoints.filter(|(number, _)| !self.excluded[*number])
+            let usable = endpoints.filter(|(number, _)| !self.excluded[*number]);
+            usable.map(|(number, of)| (number, of.rests_until.max(self.asked_to_wait[number])))
         };
-        let well = usable().find(|(_, endpoint)| endpoint.rests_until <= now);
+        let well = usable().find(|(_, rests_until)| *rests_until <= now);
         let (endpoint, after) = match well {
             Some((number, _)) => (number, Duration::ZERO),
             None => {
-                let (number, endpoint) =
-                    usable().min_by_key(|(_, endpoint)| endpoint.rests_until)?;
-                (number, endpoint.rests_until.since(now))
+                let (number, rests_until) = usable().min_by_key(|(_, until)| *until)?;
+                (number, rests_until.since(now))
             }
         };
         if spent + after >= self.patience.whole {
@@ -233,7 +238,7 @@ mod tests {
             let mut other = Attempts::new(&health, PATIENCE, now);
             let next = other.next(&health, now).expect("an attempt");
             assert!(next.after <= PATIENCE.first, "{:?}", next.after);
-            other.note(0, &wrong);
+            other.note(0, &wrong, now);
         }
     }
 
@@ -287,18 +292,23 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_says_how_long_is_given_that_long() {
+    fn a_server_that_says_how_long_is_given_that_long_and_other_films_do_not_wait_for_it() {
         let mut health = Health::new(1);
-        let fault = Fault::SlowDown {
+        let slow_down = |seconds| Fault::SlowDown {
             status: 503,
-            after: Some(Duration::from_secs(3)),
+            after: Some(Duration::from_secs(seconds)),
         };
-        health.bad(0, &fault, &PATIENCE, at(0), 7);
         let mut read = Attempts::new(&health, PATIENCE, at(0));
-        assert_eq!(
-            read.next(&health, at(0)).unwrap().after,
-            Duration::from_secs(3)
-        );
+        let mut fails = |read: &mut Attempts, seconds| {
+            health.bad(0, &slow_down(seconds), &PATIENCE, at(0), 7);
+            read.note(0, &slow_down(seconds), at(0));
+            let other = Attempts::new(&health, PATIENCE, at(0)).next(&health, at(0));
+            assert!(other.is_some_and(|other| other.after <= PATIENCE.first * 2));
+            read.next(&health, at(0))
+        };
+        let next = fails(&mut read, 3).expect("another attempt");
+        assert_eq!(next.after, Duration::from_secs(3));
+        assert_eq!(fails(&mut read, 60), None, "longer than a read lasts");
     }
 
     #[test]
@@ -307,9 +317,9 @@ mod tests {
         let mut read = Attempts::new(&health, PATIENCE, at(0));
         let gone = Fault::Gone(404);
         health.bad(0, &gone, &PATIENCE, at(0), 0);
-        read.note(0, &gone);
+        read.note(0, &gone, at(0));
         assert_eq!(read.next(&health, at(0)).unwrap().endpoint, 1);
-        read.note(1, &gone);
+        read.note(1, &gone, at(0));
         assert_eq!(read.next(&health, at(0)), None, "nowhere");
         let mut other = Attempts::new(&health, PATIENCE, at(0));
         assert_eq!(other.next(&health, at(0)).unwrap().endpoint, 0);

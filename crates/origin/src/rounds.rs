@@ -1,11 +1,13 @@
 //! When the list of films is fetched, and which recordings are asked for between two lists. Pure: time is an argument.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use reelway_catalogue::FoundFilm;
 use reelway_clock::Monotonic;
+
+use crate::fault::Fault;
 
 /// Time between two rounds, unless another is set: as often as a server indexes a recording that grows.
 pub(crate) const OFTEN: Duration = Duration::from_secs(5);
@@ -25,6 +27,8 @@ pub(crate) struct Rounds {
     last: Option<PathBuf>,
     /// Films that were found with a problem when the list was fetched.
     pub problems: Vec<FoundFilm>,
+    /// Folders that gave no page when the list was fetched.
+    left_out: HashSet<String>,
 }
 
 impl Rounds {
@@ -36,6 +40,7 @@ impl Rounds {
             often,
             last: None,
             problems: Vec::new(),
+            left_out: HashSet::new(),
         }
     }
 
@@ -57,6 +62,14 @@ impl Rounds {
         self.listed = Some(now);
         let problems = found.iter().filter(|found| found.problem.is_some());
         self.problems = problems.cloned().collect();
+    }
+
+    /// These folders gave no page. Those of them that did before.
+    pub fn leave_out(&mut self, folders: Vec<(String, Fault)>) -> Vec<(String, Fault)> {
+        let now = folders.iter().map(|(folder, _)| folder.clone()).collect();
+        let before = std::mem::replace(&mut self.left_out, now);
+        let is_new = |(folder, _): &(String, Fault)| !before.contains(folder);
+        folders.into_iter().filter(is_new).collect()
     }
 
     /// Whether the list need not be fetched now.

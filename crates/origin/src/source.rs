@@ -133,6 +133,19 @@ impl Film {
         self.identity.of_recording().is_some()
     }
 
+    /// Digest of its spots, where it is known.
+    pub fn spots(&self) -> Option<u128> {
+        self.spots.get().copied()
+    }
+
+    /// The same, with the digest of its spots, where it is known.
+    pub fn with_spots(self, spots: Option<u128>) -> Film {
+        Film {
+            spots: spots.map_or_else(OnceLock::new, OnceLock::from),
+            ..self
+        }
+    }
+
     /// What is known of an endpoint.
     pub fn pin(&self, endpoint: usize) -> Pin {
         self.pins()[endpoint].clone()
@@ -261,9 +274,14 @@ impl Source {
                         attempts.refund();
                     }
                 }
+                // No fault of the mirror, and no reason why the film cannot be read where it was found.
+                Err(fault @ Fault::Unlike) => {
+                    attempts.note(next.endpoint, &fault, reelway_clock::now());
+                    worst.get_or_insert(fault);
+                }
                 Err(fault) => {
                     self.ill(next.endpoint, &film.path, &fault);
-                    attempts.note(next.endpoint, &fault);
+                    attempts.note(next.endpoint, &fault, reelway_clock::now());
                     // That the film is another is the truest reason, whatever other endpoints say.
                     if !matches!(worst, Some(Fault::Changed(_))) {
                         worst = Some(fault);
@@ -284,11 +302,11 @@ impl Source {
     ) -> Result<(), Fault> {
         let version = match film.pin(endpoint) {
             Pin::Is(version) => version,
-            Pin::Other => return Err(Fault::Changed("another film at this address".into())),
+            Pin::Other => return Err(Fault::Unlike),
             Pin::Unknown => {
                 let Probed { version, .. } = self.probe(endpoint, &film.path).await?;
                 if !self.compare(film, endpoint, &version).await? {
-                    return Err(Fault::Changed("another film at this address".into()));
+                    return Err(Fault::Unlike);
                 }
                 version
             }
@@ -321,7 +339,8 @@ impl Source {
     }
 
     /// Whether an endpoint's version is this film, and pins it. The same strong tag and length says so; else the
-    /// same bytes at the spots that were looked at when the film was found.
+    /// same bytes at the spots that were looked at when the film was found. Where these are not known, it is not used, and
+    /// compared again the next time.
     pub async fn compare(
         &self,
         film: &Film,
@@ -336,11 +355,11 @@ impl Source {
             }
             _ => false,
         });
+        let may_be = version.len == film.identity.size;
         let same = same_tag
             || match film.spots.get() {
-                Some(spots) if version.len == film.identity.size => {
-                    self.spots(endpoint, &film.path, version).await? == *spots
-                }
+                Some(spots) if may_be => self.spots(endpoint, &film.path, version).await? == *spots,
+                None if may_be => return Ok(false),
                 _ => false,
             };
         if !same {

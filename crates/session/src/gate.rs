@@ -111,14 +111,17 @@ impl Gate {
         std::iter::once(0).chain(link).filter(is_limited).collect()
     }
 
-    /// What is limited of all that is needed to send a file over HTTP to this address: networks, processor, disks.
-    pub fn on_the_way_to(&self, peer: IpAddr) -> Vec<Resource> {
+    /// What is limited of all that is needed to send this file over HTTP to this address: networks, processor, and where the
+    /// file comes from.
+    pub fn on_the_way(&self, file: &FileIdentity, peer: IpAddr) -> Vec<Resource> {
         if !self.books() {
             return Vec::new();
         }
         let link = self.0.config.links.leaving_to(peer);
         let is_on_it = |resource: &Resource| match resource {
-            Resource::Network(0) | Resource::Processor | Resource::Disk | Resource::Origin => true,
+            Resource::Network(0) | Resource::Processor => true,
+            Resource::Disk => !file.is_remote(),
+            Resource::Origin => file.is_remote(),
             Resource::Network(number) => Some(*number) == link,
             // Pinned by HTTP's own rule.
             Resource::Memory => false,
@@ -245,9 +248,10 @@ impl Gate {
         };
         if *share < 1000 {
             tracing::warn!(
-                "{name}: capacity is down to {} %: newcomers are judged by that, and after {PATIENCE} s the newest \
+                "{name}: capacity is down to {} %: newcomers are judged by that, and after {} s the newest \
                  sessions that do not fit are ended",
-                share / 10
+                share / 10,
+                PATIENCE.as_secs()
             );
         } else {
             tracing::info!("{name}: capacity is back to what it was");

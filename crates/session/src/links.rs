@@ -139,7 +139,10 @@ impl Links {
         self.iter()
             .filter_map(|(number, link)| {
                 let now = u128::from(speed(dir, &link.name)?);
-                let share = (now * 1000 / u128::from(link.speed)).clamp(1, 1000);
+                // An interface that reported less than it is configured for reports a wrong speed: it has become slower where
+                // it reports even less.
+                let whole = link.agreed.unwrap_or(link.speed).min(link.speed);
+                let share = (now * 1000 / u128::from(whole.max(1))).clamp(1, 1000);
                 Some((number, share as u32))
             })
             .collect()
@@ -212,7 +215,15 @@ mod tests {
                 .map(|(_, link)| link.name.clone())
                 .collect::<Vec<_>>()
         };
-        assert_eq!(names(&set_to.unwrap()), ["eth0", "eth1", "tun0"]);
+        let set_to = set_to.unwrap();
+        assert_eq!(names(&set_to), ["eth0", "eth1", "tun0"]);
+        assert_eq!(
+            set_to.shares_below(&dir)[2],
+            (3, 1000),
+            "it carries what it is configured for, whatever it reports"
+        );
+        set("tun0", "speed", "5\n");
+        assert_eq!(set_to.shares_below(&dir)[2], (3, 500));
         let slower = links
             .clone()
             .with_rates_below(&rates("eth1", 1_000_000), &dir)

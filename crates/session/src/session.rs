@@ -174,7 +174,7 @@ impl Session {
         let progress = self.live().progress();
         if progress.state == State::Playing {
             let from = (progress.position.unwrap_or(0.0) * 1e9) as Nanos;
-            // They may always go on, and do.
+            // They may always go on, and do; who never began may not.
             let outcome = register.gate.plays(booking, (from, Nanos::MAX), false);
             end_for_others(&register, &outcome.ended);
         }
@@ -183,8 +183,9 @@ impl Session {
     /// The viewer plays the film times `from..to` from now on, instead of what they did before. The schedule to send by, if
     /// it is not the film's own time.
     ///
-    /// An admitted viewer may always go on, unless the configuration wants them to ask again, or nothing is booked for them
-    /// any more before they ever began; then `may_refuse` must say that they can be refused here.
+    /// An admitted viewer may always go on, unless the configuration wants them to ask again, or they begin elsewhere than
+    /// where they were judged to begin; then `may_refuse` must say that they can be refused here. Who never began and has
+    /// nothing booked any more is asked in any case.
     ///
     /// # Errors
     /// There is no room for them.
@@ -242,7 +243,7 @@ impl Session {
         drop(desk);
         if is_due {
             let from = (progress.position.unwrap_or(0.0) * 1e9) as Nanos;
-            // They may always go on, and do.
+            // They may always go on, and do; who never began may not.
             let outcome = register.gate.plays(booking, (from, Nanos::MAX), false);
             end_for_others(register, &outcome.ended);
         }

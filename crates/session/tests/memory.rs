@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use reelway_admission::{Capacity, Config};
+use reelway_admission::{Capacity, Config, Curves, Wants};
 use reelway_catalogue::{Film, Growth};
 use reelway_demand::{BINS, Carriage, Curve, Demand, memory_held};
-use reelway_media::{Codec, Group, H264Config, Kind, Samples, Title, Track};
+use reelway_media::{Codec, Group, H264Config, Kind, Nanos, SECOND, Samples, Title, Track};
 use reelway_rtp::PayloadOptions;
 use reelway_session::{Gate, GateConfig, WHOLE_NETWORK};
 use reelway_sys::FileIdentity;
@@ -72,11 +72,12 @@ fn books(demand: &Demand) -> [Curve; 2] {
 
 #[test]
 fn three_hundred_films_of_two_hours_take_little_memory_and_are_booked_for_no_less_than_they_need() {
+    let config = || Config {
+        capacity: Capacity::unlimited().with(WHOLE_NETWORK, 1 << 40, 1000),
+        ..Config::default()
+    };
     let gate = Gate::new(GateConfig {
-        admission: Config {
-            capacity: Capacity::unlimited().with(WHOLE_NETWORK, 1 << 40, 1000),
-            ..Config::default()
-        },
+        admission: config(),
         ..GateConfig::default()
     });
     let watch = |number| {
@@ -107,6 +108,23 @@ fn three_hundred_films_of_two_hours_take_little_memory_and_are_booked_for_no_les
         more += usize::from(second(coarse) > second(exact));
     }
     assert!(more > 0, "there was none for this one");
+
+    // Viewers of the exact one who go on in the middle of it are booked by a curve of their own each.
+    let mut curves = Curves::<u32>::new(&config());
+    let wants = Wants {
+        demand: watched[0].0.clone(),
+        tracks: Vec::new(),
+        carriage: Carriage::Http,
+        is_remote: false,
+        goes_on: false,
+        eager: None,
+    };
+    let held = memory_held();
+    let mut go_on = |second| curves.needs(&wants, None, (second * SECOND, Nanos::MAX));
+    let went_on: Vec<_> = (1..=100).map(&mut go_on).collect();
+    let each = (memory_held() - held) / went_on.len();
+    assert!((1..16 << 10).contains(&each), "{each} bytes each");
+    drop(went_on);
 
     // Nobody watches any more: there is room again.
     watched.clear();

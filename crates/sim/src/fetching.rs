@@ -167,7 +167,7 @@ impl Node {
             let needs = self.needs((film, Carriage::Http), moved.to);
             let outcome = self.desk.plays(now, booking, &needs, may_refuse);
             self.sent_away(&outcome.ended);
-            if outcome.answer.is_err() && may_refuse {
+            if outcome.answer.is_err() {
                 if let Some(fetcher) = self.fetchers.get_mut(&id) {
                     fetcher.place.is_refused();
                 }

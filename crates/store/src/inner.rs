@@ -22,7 +22,7 @@ use crate::disk::{self, Disk, OnDisk};
 use crate::error::ReadError;
 use crate::fill::Fill;
 use crate::landing::{self, Ground};
-use crate::lane::{Lane, LaneState};
+use crate::lane::{Lane, LaneKind, LaneState};
 use crate::live::{self, Finished, Pool, Read, Request};
 use crate::local::LocalFile;
 use crate::observer::Observer;
@@ -288,10 +288,13 @@ impl Inner {
         self.with_pool(|pool, now, finished| pool.give_back(number, page, now, finished));
     }
 
-    pub fn lane(&self, name: &str, depth: usize, afar: bool) -> Lane {
+    pub fn lane(&self, name: &str, depth: usize, kind: LaneKind) -> Lane {
         let mut lanes = lock(&self.lanes);
-        let number = self.pool().add_queue(depth, afar);
-        let lane = Lane(Arc::new(LaneState::new(name, number, depth)));
+        // A block of a view waits for blocks of the film with its memory in hand. As those from afar, they get a part of the
+        // pool only, so that there is always room for what they wait for.
+        let may_last = matches!(kind, LaneKind::Afar | LaneKind::View);
+        let number = self.pool().add_queue(depth, may_last);
+        let lane = Lane(Arc::new(LaneState::new(name, kind, number, depth)));
         lanes.push(lane.clone());
         lane
     }
@@ -308,7 +311,7 @@ impl Inner {
             ReadBy::Threads => ReadBy::Threads,
         };
         let disk = Disk::start(&name, self.config.depth, by)?;
-        let lane = self.lane(&name, self.config.depth, false);
+        let lane = self.lane(&name, self.config.depth, LaneKind::Disk);
         disks.insert(name, (Arc::clone(&disk), lane.clone()));
         Ok((disk, lane))
     }
@@ -324,9 +327,9 @@ impl Inner {
             Some(makers) => makers,
             none => none.insert(Makers::start()?),
         };
-        // A block of a view waits for blocks of the file with its memory in hand. As those from afar, they get a part of the
-        // pool only, so that there is always room for what they wait for.
-        let lane = makers.lane(file.lane(), |name, depth| self.lane(name, depth, true));
+        let lane = makers.lane(file.lane(), |name, depth| {
+            self.lane(name, depth, LaneKind::View)
+        });
         let files = Arc::downgrade(self) as Weak<dyn Files>;
         let view = Viewed::new(view, Arc::clone(file), makers, files);
         let numbers = self.opened(view.identity(), None);

@@ -25,9 +25,23 @@ const SAFETY: u32 = 3;
 #[derive(Clone, Debug)]
 pub struct Lane(pub(crate) Arc<LaneState>);
 
+/// What a lane leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaneKind {
+    /// A disk that films lie on.
+    Disk,
+    /// The tier below memory.
+    Tier,
+    /// An origin.
+    Afar,
+    /// What is made of films' blocks (see [`crate::View`]).
+    View,
+}
+
 #[derive(Debug)]
 pub(crate) struct LaneState {
     pub name: String,
+    pub kind: LaneKind,
     /// Its place among the pool's queues.
     pub number: usize,
     pub depth: usize,
@@ -54,6 +68,8 @@ impl Lane {
 pub struct LaneStats {
     /// What it leads to: a disk's name, an origin's.
     pub name: String,
+    /// Which kind of thing that is.
+    pub kind: LaneKind,
     /// Most reads under way at once.
     pub depth: usize,
     /// Reads under way now.
@@ -94,9 +110,10 @@ fn quantile(times: &[u64; CLASSES], share: f64) -> Duration {
 }
 
 impl LaneState {
-    pub fn new(name: &str, number: usize, depth: usize) -> LaneState {
+    pub fn new(name: &str, kind: LaneKind, number: usize, depth: usize) -> LaneState {
         LaneState {
             name: name.to_owned(),
+            kind,
             number,
             depth: depth.max(1),
             reads: AtomicU64::default(),
@@ -154,6 +171,7 @@ impl LaneState {
     pub fn stats(&self, under_way: usize, queued: usize) -> LaneStats {
         LaneStats {
             name: self.name.clone(),
+            kind: self.kind,
             depth: self.depth,
             under_way,
             queued,
@@ -172,7 +190,7 @@ mod tests {
 
     #[test]
     fn blocks_are_asked_for_as_early_as_the_disk_needs_of_late_within_bounds() {
-        let lane = Lane(Arc::new(LaneState::new("disk", 0, 4)));
+        let lane = Lane(Arc::new(LaneState::new("disk", LaneKind::Disk, 0, 4)));
         let reads = |count, millis| {
             for _ in 0..count {
                 lane.0.note_wait(Duration::from_millis(millis));
@@ -189,7 +207,7 @@ mod tests {
 
     #[test]
     fn latencies_are_told_to_a_power_of_two_and_never_beyond_the_longest() {
-        let lane = LaneState::new("disk", 0, 4);
+        let lane = LaneState::new("disk", LaneKind::Disk, 0, 4);
         assert_eq!(lane.stats(0, 0).latency(0.99), Duration::ZERO);
         for _ in 0..99 {
             lane.note(Duration::from_micros(700), Some(10));

@@ -62,7 +62,7 @@ pub use config::{ReadBy, StoreConfig};
 pub use draft::{Draft, remove_abandoned_drafts};
 pub use error::{ReadError, StoreError};
 pub use fill::Fill;
-pub use lane::{Lane, LaneStats};
+pub use lane::{Lane, LaneKind, LaneStats};
 pub use observer::Observer;
 pub use reelway_pool::tier::TierStats;
 pub use source::Source;

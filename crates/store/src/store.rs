@@ -21,7 +21,7 @@ use crate::buffer::Buffer;
 use crate::config::StoreConfig;
 use crate::error::{ReadError, StoreError};
 use crate::inner::Inner;
-use crate::lane::{Lane, LaneState, LaneStats};
+use crate::lane::{Lane, LaneKind, LaneState, LaneStats};
 use crate::live::{Given, Pool, Request};
 use crate::observer::Observer;
 use crate::source::Source;
@@ -138,7 +138,12 @@ impl Store {
             Some(tier) => match Tier::open(tier, block_bytes, count) {
                 Ok(tier) => {
                     let number = pool.add_queue(READERS, false);
-                    let lane = Lane(Arc::new(LaneState::new("tier", number, READERS)));
+                    let lane = Lane(Arc::new(LaneState::new(
+                        "tier",
+                        LaneKind::Tier,
+                        number,
+                        READERS,
+                    )));
                     lanes.push(lane.clone());
                     Some((tier, lane))
                 }
@@ -172,14 +177,14 @@ impl Store {
     /// A queue for sources that lie here, as a disk is.
     #[cfg(test)]
     pub(crate) fn lane_here(&self, name: &str, depth: usize) -> Lane {
-        self.0.0.lane(name, depth, false)
+        self.0.0.lane(name, depth, LaneKind::Disk)
     }
 
     /// A queue for sources that lie afar, for at most `depth` reads at once (at least 1); `name` is
     /// what the figures call it. Reads from afar, which may last, get half of the pool among all such
     /// queues.
     pub fn lane(&self, name: &str, depth: usize) -> Lane {
-        self.0.0.lane(name, depth, true)
+        self.0.0.lane(name, depth, LaneKind::Afar)
     }
 
     /// Has paths that begin with `prefix` opened by `opener`, and no longer as local files.

@@ -156,10 +156,11 @@ impl Viewer {
         if jump {
             flow.pacer.refill(piece.extra, now);
         }
-        if !piece.main {
+        // Somebody may begin with the sound, or take nothing else.
+        let begins = self.anchor.is_none();
+        if !piece.main && !begins {
             return None;
         }
-        let begins = self.anchor.is_none();
         if jump || begins {
             self.anchor = Some((now, start));
             self.reached = end;
@@ -253,7 +254,7 @@ impl Viewer {
             from.saturating_add(played).min(self.reached)
         };
         let doing = match self.anchor {
-            None if self.flows.is_empty() => Doing::Ready,
+            None => Doing::Ready,
             _ if silence > self.rest => Doing::Paused,
             _ => Doing::Playing,
         };
@@ -327,8 +328,20 @@ mod tests {
         let mut viewer = viewer();
         viewer.asks(&segment(1, true), at(0));
         viewer.is_refused();
+        let doing = viewer.progress(Duration::ZERO, at(1)).doing;
+        assert_eq!(doing, Doing::Ready, "nothing is booked for them");
         let again = viewer.asks(&segment(2, true), at(1));
         assert!(again.is_some_and(|moved| moved.begins));
+    }
+
+    #[test]
+    fn who_begins_with_the_sound_begins_as_anybody() {
+        let mut viewer = viewer();
+        let began = viewer.asks(&segment(1, false), at(0));
+        assert!(began.is_some_and(|moved| moved.begins));
+        let pictures = viewer.asks(&segment(1, true), at(0));
+        assert!(pictures.is_some_and(|moved| !moved.begins));
+        assert_eq!(viewer.asks(&segment(9, false), at(0)), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use reelway_tests::elsewhere::{Elsewhere, Spoil, Spoiler, nginx, nginx_that, s3};
 use reelway_tests::server::{Options, Server};
@@ -517,4 +517,62 @@ fn where_one_address_fails_the_film_goes_on_from_another() {
     ));
     first.kill();
     assert!(edge.get(LONG).body == film);
+}
+
+#[test]
+fn a_mirror_with_other_etags_goes_on_with_the_film_after_a_restart_too() {
+    let ((dir, film), (copy, _)) = (folder(), folder());
+    for below in ["a folder/long.mp4", "faststart.mp4"] {
+        let path = copy.path().join(below);
+        let file = fs::File::options()
+            .write(true)
+            .open(path)
+            .expect("the copy");
+        let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        // nginx makes its tags of it.
+        file.set_modified(long_ago).expect("another time");
+    }
+    let (mut first, second) = (nginx(dir.path()), nginx(copy.path()));
+    let state = films::temp_dir("mirrored");
+    let start = || {
+        let source = format!(
+            "[{{ url = 'http://{}/', mirrors = ['http://{}/'] }}]",
+            first.at, second.at
+        );
+        let options = Options::nothing().set("source", source);
+        let edge = options.set("http.ahead", 3600).state(state.path()).start();
+        edge.wait_indexed();
+        edge
+    };
+    drop(start());
+    let edge = start();
+    first.kill();
+    assert!(edge.get(LONG).body == film);
+}
+
+#[test]
+fn films_that_the_configuration_names_are_found_at_a_mirror_if_the_first_address_is_down() {
+    let (dir, film) = folder();
+    let (mut first, second) = (nginx(dir.path()), nginx(dir.path()));
+    first.kill();
+    let edge = edge_of(&format!(
+        "url = 'http://{}/', mirrors = ['http://{}/'], films = ['a folder/long.mp4']",
+        first.at, second.at
+    ));
+    assert!(edge.get(LONG).body == film);
+}
+
+#[test]
+fn a_folder_that_may_not_be_read_hides_no_other() {
+    let (dir, film) = folder();
+    fs::create_dir(dir.path().join("lost+found")).expect("a folder");
+    let origin = nginx_that(&format!(
+        "root {}; autoindex on; location ^~ /lost+found/ {{ return 403; }}",
+        dir.path().display()
+    ));
+    let edge = edge_of(&format!("url = 'http://{}/'", origin.at));
+    assert!(edge.get(LONG).body == film);
+    assert_eq!(edge.get("/api/films").json()["total"], 2);
+    let log = edge.log();
+    assert!(log.contains("/lost+found/: access is refused"), "{log}");
 }

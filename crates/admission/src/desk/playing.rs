@@ -69,9 +69,10 @@ impl Desk {
 
     /// The viewer plays from now on what needs this, instead of what they did before.
     ///
-    /// An admitted viewer may always go on, unless the configuration wants them to ask again. Before they ever played they
-    /// are refused as well if nothing is booked for them, or if they begin elsewhere than at the beginning; `may_refuse` must
-    /// say that they can be refused here. Sessions that have not asked for media may end so that they are not.
+    /// An admitted viewer may always go on, unless the configuration wants them to ask again and `may_refuse` says that they
+    /// can be refused here. Before they ever played they are refused as well if they begin elsewhere than at the beginning,
+    /// where `may_refuse` says so, and if nothing is booked for them, in any case. Sessions that have not asked for media may
+    /// end so that they are not.
     pub fn plays(
         &mut self,
         now: Monotonic,
@@ -144,7 +145,8 @@ impl Desk {
             // newcomer still.
             let is_as_judged = has_room && booked.from == first && booked.is_judged;
             let is_new = !booked.played && !is_as_judged;
-            let ask = may_refuse && (self.config.ask_again || is_new);
+            // Nobody begins without room, whatever the caller can do about it.
+            let ask = (is_new && !has_room) || (may_refuse && (self.config.ask_again || is_new));
             let beside = self.beside(now, Some(id), needs);
             // There has to be room for what others need when they do not play beside this one any more, too.
             let mut trial = Trial::default();

@@ -11,7 +11,7 @@ use reelway_time::Monotonic;
 use crate::capacity::Resource;
 use crate::change::Change;
 use crate::config::{Bounds, Config};
-use crate::curves::{Needs, Wants};
+use crate::curves::{Needs, Wants, own};
 use crate::following::{Following, Interval};
 use crate::judge::Admission;
 use crate::policy::{Class, Policy};
@@ -40,8 +40,8 @@ pub struct Desk {
     pub(super) deadlines: BTreeSet<(Monotonic, BookingId)>,
     /// Thousandths of resources, as far as others measure them.
     pub(super) measured: BTreeMap<Resource, u32>,
-    /// Looks in a row that found less of a resource than there was.
-    pub(super) slow: u32,
+    /// Since when each look has found less of a resource than there was.
+    pub(super) slow_since: Option<Monotonic>,
 }
 
 /// One viewer.
@@ -120,7 +120,7 @@ impl Desk {
             unplayed: Unplayed::default(),
             deadlines: BTreeSet::new(),
             measured: BTreeMap::new(),
-            slow: 0,
+            slow_since: None,
         }
     }
 
@@ -208,7 +208,7 @@ impl Desk {
         let beside = |(resource, curve): &(Resource, Arc<Curve>)| {
             let curve = match (resource, &interval, &near) {
                 (Resource::Disk | Resource::Origin, Some(interval), _) => {
-                    Arc::new(interval.read(curve))
+                    own(Arc::new(interval.read(curve)))
                 }
                 (Resource::Memory, _, Some(near)) => near.holds(curve),
                 _ => curve.clone(),

@@ -1,6 +1,7 @@
 //! Less capacity than before: newcomers are judged by it at once, and after some seconds the newest viewers leave.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use reelway_time::Monotonic;
 
@@ -8,8 +9,8 @@ use crate::capacity::Resource;
 use crate::desk::state::Desk;
 use crate::verdict::BookingId;
 
-/// Looks, a second apart, for which less than there was is borne before anybody has to leave for it.
-pub const PATIENCE: u32 = 3;
+/// How long less than there was is borne before anybody has to leave for it.
+pub const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Seconds to come in which nothing may be overfull when there is less than there was.
 const NEAR: u64 = 5;
@@ -43,7 +44,7 @@ impl Desk {
         self.measured.insert(resource, thousandths);
     }
 
-    /// Weighs what there is of each resource against what is booked; to be called once a second. `links`: thousandths of its
+    /// Weighs what there is of each resource against what is booked; to be called about once a second. `links`: thousandths of its
     /// speed that each interface has.
     pub fn weigh(&mut self, now: Monotonic, links: &[(u8, u32)]) -> Weighed {
         let links = links.iter().copied();
@@ -70,8 +71,9 @@ impl Desk {
             self.books.set_share(resource, share);
             is_less |= share < 1000;
         }
-        self.slow = if is_less { self.slow + 1 } else { 0 };
-        if self.slow >= PATIENCE {
+        let slow_since = is_less.then(|| self.slow_since.unwrap_or(now));
+        self.slow_since = slow_since;
+        if slow_since.is_some_and(|since| now.since(since) >= PATIENCE) {
             weighed.ended = self.books.too_many(NEAR);
             for id in &weighed.ended {
                 self.remove(now, *id);

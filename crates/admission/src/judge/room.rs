@@ -53,12 +53,15 @@ impl Admission {
         gone
     }
 
-    /// Who must go so that no second of the next `seconds` is overfull: the newest of the last class first.
+    /// Who must go so that no second of the next `seconds` is overfull by what there is less of than there was: the newest of
+    /// the last class first.
     pub fn too_many(&self, seconds: u64) -> Vec<BookingId> {
         let now = self.second();
         let mut over: BTreeMap<(Resource, Second), u64> = BTreeMap::new();
         for (resource, calendar) in &self.calendars {
-            let Some(limit) = self.limit(*resource, 0) else {
+            // Seeks may overfill what is whole: nobody leaves for that. And what classes leave free is there.
+            let limit = self.there_is(*resource);
+            let Some(limit) = limit.filter(|_| self.share(*resource) < 1000) else {
                 continue;
             };
             let carry = self.carry(*resource, limit);

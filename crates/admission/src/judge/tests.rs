@@ -147,7 +147,9 @@ fn a_pause_gives_back_and_an_admitted_viewer_may_always_go_on() {
         .unwrap();
     assert_eq!(judge.load(LINK, 5), 80);
     assert!(judge.decide(3 * SECOND, &newcomer(&needs), 0).is_err());
+    assert_eq!(judge.too_many(5), [], "as much is there as ever was");
     // The newest goes first if one must go.
+    judge.set_share(LINK, 990);
     assert_eq!(judge.too_many(5), [second]);
     judge.end(4 * SECOND, first);
     judge.end(4 * SECOND, second);
@@ -184,6 +186,24 @@ fn a_smaller_machine_refuses_newcomers_first_and_is_whole_again_later() {
     assert!(judge.too_many(10).is_empty(), "who is there still fits");
     judge.set_share(LINK, 1000);
     assert!(judge.decide(0, &newcomer(&needs), 0).is_ok());
+}
+
+#[test]
+fn nobody_leaves_for_what_a_class_was_to_leave_free() {
+    let needs = [(LINK, curve(&[40; 10]))];
+    let class = Class {
+        name: "all".into(),
+        ceiling: 800,
+    };
+    let mut judge = judge(Policy::Exact, 100).with_classes(vec![class]);
+    for _ in 0..2 {
+        judge.decide(0, &newcomer(&needs), 0).unwrap();
+    }
+    assert!(judge.decide(0, &newcomer(&needs), 0).is_err());
+    judge.set_share(LINK, 800);
+    assert_eq!(judge.too_many(10), []);
+    judge.set_share(LINK, 790);
+    assert_eq!(judge.too_many(10).len(), 1);
 }
 
 #[test]

@@ -156,7 +156,11 @@ fn newcomer(
         wants: gate.demand(&show.film).map(|demand| {
             let wants = Wants {
                 demand,
-                tracks: Vec::new(),
+                tracks: match protocol {
+                    // A file is all its tracks.
+                    Protocol::File => (0..show.film.title.tracks.len()).collect(),
+                    _ => Vec::new(),
+                },
                 carriage,
                 is_remote: show.film.identity.is_remote(),
                 goes_on: goes_on && matches!(protocol, Protocol::Hls | Protocol::Dash),

@@ -51,7 +51,8 @@ impl Files {
         }
         let whole = range.end - range.start;
         if request.extensions.get::<Edge>().is_some() {
-            let flow = Flow::spare(Taker::Edge, &self.downloads, request, caller.peer.ip());
+            let to = (request, caller.peer.ip());
+            let flow = Flow::spare(Taker::Edge, &self.downloads, &show.film.identity, to);
             let pieces = Pieces::of_file(range);
             let body = self.bodies.begin(show.clone(), flow, pieces, whole).await;
             let body = body.map_err(|error| no_media(&show.film.name, &error))?;
@@ -80,7 +81,7 @@ impl Files {
         let sending = self.viewers.asks(&viewer, &piece).map_err(denied)?;
         let pieces = Pieces::of_file(range.clone());
         let speed = Speed::of(request);
-        let share = self.downloads.share(caller.peer.ip());
+        let share = self.downloads.share(&show.film.identity, caller.peer.ip());
         speed.carries(match &share {
             Some(share) => Carried::File {
                 dscp: self.downloads.dscp(),

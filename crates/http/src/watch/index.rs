@@ -54,8 +54,9 @@ impl Indexes {
         }
         let length = (range.end - range.start).to_string();
         answer::set(&mut answer, header::CONTENT_LENGTH, &length);
+        let to = (request, caller.peer.ip());
         let sending = Sending {
-            flow: Flow::spare(Taker::Edge, &self.downloads, request, caller.peer.ip()),
+            flow: Flow::spare(Taker::Edge, &self.downloads, &show.film.identity, to),
             records: head.len() as u64,
             head: Some(head),
             left: range,

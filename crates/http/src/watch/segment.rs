@@ -219,7 +219,8 @@ impl Segments {
         }
         let flow = if flag(request, "poster") {
             let taker = self.poster()?;
-            Flow::spare(taker, &self.downloads, request, caller.peer.ip())
+            let to = (request, caller.peer.ip());
+            Flow::spare(taker, &self.downloads, &show.film.identity, to)
         } else {
             let viewer = self
                 .viewers

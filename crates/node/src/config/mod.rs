@@ -195,6 +195,21 @@ impl Config {
         }
         range("capacity.headroom", self.capacity.headroom.into(), 0, 90)?;
         range("capacity.queue", self.capacity.queue.into(), 1, 1000)?;
+        // Nobody could watch with none.
+        for (key, value) in [
+            ("sessions.max", self.sessions.max),
+            ("sessions.per_address", self.sessions.per_address),
+            (
+                "sessions.unplayed_per_address",
+                self.sessions.unplayed_per_address,
+            ),
+            (
+                "sessions.unplayed_per_connection",
+                self.sessions.unplayed_per_connection,
+            ),
+        ] {
+            range(key, value as u64, 1, u32::MAX.into())?;
+        }
         range("admission.wait", self.admission.wait.into(), 0, 600)?;
         for (key, value, what) in self.capacity.amounts() {
             if let Err(error) = what.read(value) {

@@ -124,6 +124,10 @@ fn a_value_out_of_its_range_is_named_with_its_line() {
             "line 2: capacity.queue = 0: must lie between 1 and 1000",
         ),
         (
+            "[sessions]\nunplayed_per_connection = 0\n",
+            "line 2: sessions.unplayed_per_connection = 0: must lie between 1 and 4294967295",
+        ),
+        (
             "[sender]\nrealtime = 100\n",
             "line 2: sender.realtime = 100: must lie between 0 and 99",
         ),
