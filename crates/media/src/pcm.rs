@@ -11,7 +11,7 @@ const MOST_CHANNELS: u16 = 64;
 const MOST_RATE: u32 = 768_000;
 
 /// PCM of whole numbers. A frame of it is one number of each channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PcmConfig {
     /// Bits of a number: 16, 24 or 32.
     pub bits: u8,

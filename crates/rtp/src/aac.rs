@@ -3,7 +3,7 @@
 use reelway_media::{AacConfig, TimedSample};
 
 use crate::bytes::Bytes;
-use crate::error::{PlanError, Unsupported};
+use crate::error::{Damage, PlanError, Unsupported};
 use crate::plan::{Builder, FrameInfo, MAX_AGGREGATED, Plan};
 use crate::timing::Timing;
 
@@ -83,13 +83,13 @@ impl Aac {
         while let Some((first, after)) = rest.split_first() {
             let size = first.sample.size;
             if size > MAX_UNIT {
-                return Err(PlanError::UnitTooLong {
+                out.leaves_out(Damage::UnitTooLong {
                     offset: first.sample.offset,
                     length: size,
                     most: MAX_UNIT,
                 });
             }
-            if size == 0 {
+            if size == 0 || size > MAX_UNIT {
                 rest = after;
                 continue;
             }

@@ -16,8 +16,7 @@ impl Unsupported {
     }
 }
 
-/// Why a run of samples could not be planned. The film is damaged at `offset`, or its bytes are
-/// not in memory.
+/// Why a run of samples could not be planned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// The bytes of a sample were not in memory: the caller must have them all.
@@ -26,6 +25,11 @@ pub enum PlanError {
         /// Where in the film file.
         offset: u64,
     },
+}
+
+/// What of a sample cannot be sent, since it is not what it should be. What comes before it in the sample is sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
     /// A NAL unit reaches beyond the end of its sample.
     #[error(
         "byte {offset}: a NAL unit of {length} bytes, but only {left} are left of its sample; the film is damaged here"
@@ -38,7 +42,7 @@ pub enum PlanError {
         /// Bytes left of the sample after the length.
         left: u32,
     },
-    /// An access unit is longer than its payload format can say.
+    /// An access unit is longer than its payload format can say, or one that cannot be divided.
     #[error(
         "byte {offset}: an access unit of {length} bytes, the payload format carries at most {most}; the film is damaged here"
     )]

@@ -33,7 +33,7 @@ mod timing;
 mod vp;
 
 pub use bytes::Bytes;
-pub use error::{PlanError, Unsupported};
+pub use error::{Damage, PlanError, Unsupported};
 pub use header::{Header, RTX_BYTES};
 pub use options::PayloadOptions;
 pub use payload::Payload;

@@ -4,7 +4,7 @@
 use reelway_media::TimedSample;
 
 use crate::bytes::Bytes;
-use crate::error::PlanError;
+use crate::error::{Damage, PlanError};
 use crate::plan::{Builder, FrameInfo, MAX_AGGREGATED, Plan};
 use crate::timing::Timing;
 
@@ -69,8 +69,8 @@ pub(crate) fn plan<F: NalFormat>(
     for sample in samples {
         let mut reference = false;
         let mut picture = false;
-        for nal in Nals::<F>::new(sample, length_size, bytes) {
-            let nal = nal?;
+        let mut nals = Nals::<F>::new(sample, length_size, bytes);
+        while let Some(nal) = nals.step()? {
             match packer.format.role(nal.header) {
                 Role::Drop => continue,
                 Role::Other => {}
@@ -78,6 +78,9 @@ pub(crate) fn plan<F: NalFormat>(
                 Role::Disposable => picture = true,
             }
             packer.put(nal);
+        }
+        if let Some(damage) = nals.damage {
+            packer.out.leaves_out(damage);
         }
         packer.flush();
         // Last packet of the access unit (RFC 6184 section 5.1, RFC 7798 section 4.1).
@@ -221,6 +224,8 @@ struct Nals<'b, F> {
     length_size: u32,
     at: u64,
     end: u64,
+    /// Why there are no more.
+    damage: Option<Damage>,
     format: std::marker::PhantomData<F>,
 }
 
@@ -232,6 +237,7 @@ impl<'b, F: NalFormat> Nals<'b, F> {
             length_size: u32::from(length_size),
             at: range.start,
             end: range.end,
+            damage: None,
             format: std::marker::PhantomData,
         }
     }
@@ -244,6 +250,7 @@ impl<'b, F: NalFormat> Nals<'b, F> {
         }
     }
 
+    /// The next one; `None`: there are no more, or what comes next is damaged.
     fn step(&mut self) -> Result<Option<Nal>, PlanError> {
         loop {
             let left = (self.end - self.at) as u32;
@@ -257,11 +264,12 @@ impl<'b, F: NalFormat> Nals<'b, F> {
             let left = left - field;
             // Some writers pad a sample with a few zeros, fewer than a length takes.
             if length > left || (field < self.length_size && length != 0) {
-                return Err(PlanError::NalTooLong {
+                self.damage = Some(Damage::NalTooLong {
                     offset: self.at,
                     length,
                     left,
                 });
+                return Ok(None);
             }
             let offset = self.at + u64::from(field);
             self.at = offset + u64::from(length);
@@ -276,17 +284,5 @@ impl<'b, F: NalFormat> Nals<'b, F> {
                 header,
             }));
         }
-    }
-}
-
-impl<F: NalFormat> Iterator for Nals<'_, F> {
-    type Item = Result<Nal, PlanError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let step = self.step().transpose();
-        if let Some(Err(_)) = step {
-            self.at = self.end;
-        }
-        step
     }
 }

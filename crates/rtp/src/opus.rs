@@ -3,7 +3,7 @@
 use reelway_media::{Codec, OpusConfig, TimedSample, Track, opus_frame};
 
 use crate::bytes::Bytes;
-use crate::error::{PlanError, Unsupported};
+use crate::error::{Damage, PlanError, Unsupported};
 use crate::plan::{Builder, FrameInfo, Plan};
 use crate::timing::Timing;
 
@@ -79,23 +79,27 @@ fn split(
 ) -> Result<(), PlanError> {
     let (offset, size) = (sample.sample.offset, sample.sample.size);
     let most = (max_payload as u32 - 1).min(MAX_FRAME);
-    let too_long = PlanError::UnitTooLong {
-        offset,
-        length: size,
-        most: most + 1,
-    };
     let mut inside = Inside {
         bytes,
         at: offset,
         end: offset + u64::from(size),
     };
-    let toc = inside.byte()?.ok_or(too_long.clone())?;
+    let toc = inside.byte()?;
     let mut lens = [0; MAX_FRAMES];
-    let count = inside.frames(toc, &mut lens)?.ok_or(too_long.clone())?;
+    let count = match toc {
+        Some(toc) => inside.frames(toc, &mut lens)?,
+        None => None,
+    };
+    let fits = |count: &usize| lens[..*count].iter().all(|len| *len <= most);
+    let (Some(toc), Some(count)) = (toc, count.filter(fits)) else {
+        out.leaves_out(Damage::UnitTooLong {
+            offset,
+            length: size,
+            most: most + 1,
+        });
+        return Ok(());
+    };
     let lens = &lens[..count];
-    if lens.iter().any(|&len| len > most) {
-        return Err(too_long);
-    }
     let lone = out.keep(&[toc & !3]);
     let step = i64::from(opus_frame(toc));
     for (nth, &len) in (0..).zip(lens) {

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use reelway_media::{GroupPackets, Nanos};
 
+use crate::error::Damage;
 use crate::options::PayloadOptions;
 
 /// Most NAL units or access units put into one packet.
@@ -23,6 +24,8 @@ pub struct Plan {
     pub pieces: Vec<Piece>,
     /// Payload headers and parameter sets: the bytes that [`Piece::Inline`] points to.
     pub inline: Vec<u8>,
+    /// The first part of the samples that is left out, as it is damaged.
+    pub damage: Option<Damage>,
 }
 
 /// One access unit, or the few sound access units that share a packet.
@@ -273,6 +276,11 @@ impl Builder {
             return;
         }
         self.plan.pieces.push(Piece::Film { offset, len });
+    }
+
+    /// A part of the samples is left out.
+    pub fn leaves_out(&mut self, damage: Damage) {
+        self.plan.damage.get_or_insert(damage);
     }
 
     /// Ends the packet being made.

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Film, Received, h264, h265, payload, receive, send, track, with_lengths};
 use proptest::prelude::*;
-use reelway_rtp::PlanError;
+use reelway_rtp::{Damage, PlanError};
 
 /// Pictures of NAL units: first byte(s) of the header and length.
 fn nals(header: fn(u8, u8) -> Vec<u8>, longest: usize) -> impl Strategy<Value = Vec<Vec<Vec<u8>>>> {
@@ -95,7 +95,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_for_a_film_is_planned_or_refused_but_never_read_beyond_its_sample(
+    fn noise_for_a_film_is_planned_or_left_out_but_never_read_beyond_its_sample(
         samples in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..6),
         length_size in prop::sample::select(vec![1u8, 2, 4]),
         max_payload in 16usize..200,
@@ -103,13 +103,15 @@ proptest! {
         let film = Film::of(&samples, 3600);
         for codec in [h264(length_size), h265(length_size)] {
             let payload = payload(&track(codec, 90_000), max_payload);
-            match payload.plan(&film.samples, &film.bytes.as_slice()) {
-                Ok(plan) => sound(&send(&plan, &film.bytes), max_payload),
-                Err(PlanError::NalTooLong { offset, length, left }) => {
+            let plan = payload.plan(&film.samples, &film.bytes.as_slice()).expect("all is in memory");
+            sound(&send(&plan, &film.bytes), max_payload);
+            match plan.damage {
+                None => {}
+                Some(Damage::NalTooLong { offset, length, left }) => {
                     prop_assert!(length > left || left == 0);
                     prop_assert!(film.samples.iter().any(|timed| timed.sample.bytes().contains(&offset)));
                 }
-                Err(error) => panic!("{error}"),
+                Some(damage) => panic!("{damage}"),
             }
         }
     }
@@ -238,29 +240,34 @@ fn empty_samples_and_units_of_no_length_send_nothing() {
 }
 
 #[test]
-fn a_length_beyond_its_sample_is_refused_with_its_place_in_the_film() {
+fn what_comes_before_a_length_beyond_its_sample_is_sent_and_the_film_goes_on() {
     let film = Film::of(
         &[
             vec![0, 0, 0, 1, 0x65],
             vec![0, 0, 0, 1, 0x41, 0, 0, 0, 9, 0x41, 1],
+            vec![0, 0, 0, 9, 0x41],
+            vec![0, 0, 0, 1, 0x41],
         ],
         3600,
     );
     let payload = payload(&track(h264(4), 90_000), 1440);
-    let error = payload
-        .plan(&film.samples, &film.bytes.as_slice())
-        .unwrap_err();
+    let plan = payload.plan(&film.samples, &film.bytes.as_slice()).unwrap();
+    let sent = send(&plan, &film.bytes);
+    let units: Vec<_> = sent.iter().map(|packet| &packet.payload[..]).collect();
+    assert_eq!(units, [[0x65], [0x41], [0x41]]);
+    assert_eq!(plan.frames.len(), 3, "of the third picture nothing is left");
+    let damage = plan.damage.expect("the first is told");
     let offset = (common::HEAD + 10) as u64;
     assert_eq!(
-        error,
-        PlanError::NalTooLong {
+        damage,
+        Damage::NalTooLong {
             offset,
             length: 9,
             left: 2
         }
     );
     assert!(
-        error
+        damage
             .to_string()
             .starts_with("byte 47: a NAL unit of 9 bytes, but only 2 are left")
     );
@@ -383,8 +390,8 @@ fn only_pictures_of_the_highest_sub_layer_may_be_dropped() {
 }
 
 #[test]
-fn zeros_behind_the_last_unit_are_padding_and_other_bytes_are_refused() {
-    for (padding, refused) in [
+fn zeros_behind_the_last_unit_are_padding_and_other_bytes_are_damage() {
+    for (padding, damaged) in [
         (&[0][..], None),
         (&[0, 0, 0], None),
         (&[1], Some(1)),
@@ -393,20 +400,17 @@ fn zeros_behind_the_last_unit_are_padding_and_other_bytes_are_refused() {
     ] {
         let sample = [&with_lengths(&[vec![0x65, 1, 2]], 4)[..], padding].concat();
         let film = Film::of(&[sample], 3600);
-        let plan =
-            payload(&track(h264(4), 90_000), 1440).plan(&film.samples, &film.bytes.as_slice());
-        let Some(length) = refused else {
-            assert_eq!(send(&plan.unwrap(), &film.bytes)[0].payload, [0x65, 1, 2]);
-            continue;
-        };
+        let payload = payload(&track(h264(4), 90_000), 1440);
+        let plan = payload.plan(&film.samples, &film.bytes.as_slice()).unwrap();
+        assert_eq!(send(&plan, &film.bytes)[0].payload, [0x65, 1, 2]);
         let offset = (common::HEAD + 7) as u64;
         let left = 0;
-        let error = PlanError::NalTooLong {
+        let damage = damaged.map(|length| Damage::NalTooLong {
             offset,
             length,
             left,
-        };
-        assert_eq!(plan.unwrap_err(), error);
+        });
+        assert_eq!(plan.damage, damage);
     }
 }
 

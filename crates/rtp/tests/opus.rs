@@ -4,7 +4,7 @@ mod common;
 
 use common::{Film, opus, payload, send, track};
 use proptest::prelude::*;
-use reelway_rtp::PlanError;
+use reelway_rtp::{Damage, PlanError};
 
 proptest! {
     #[test]
@@ -176,43 +176,45 @@ fn the_padding_of_an_opus_packet_is_not_sent() {
 }
 
 #[test]
-fn an_opus_packet_that_is_broken_or_has_too_long_a_frame_is_refused() {
-    let refused = |packet: &[u8], max_payload: usize, most| {
-        assert_eq!(
-            opus_packets(packet, max_payload),
-            Err(PlanError::UnitTooLong {
-                offset: common::HEAD as u64,
-                length: packet.len() as u32,
-                most
-            }),
-            "{:?} …",
-            &packet[..packet.len().min(3)]
-        );
+fn an_opus_packet_that_is_broken_or_has_too_long_a_frame_is_left_out() {
+    let left_out = |packet: &[u8], max_payload: usize, most| {
+        let film = Film::of(&[packet.to_vec()], 960);
+        let plan = payload(&track(opus(2), 48_000), max_payload)
+            .plan(&film.samples, &film.bytes.as_slice())
+            .unwrap();
+        let damage = Damage::UnitTooLong {
+            offset: common::HEAD as u64,
+            length: packet.len() as u32,
+            most,
+        };
+        let first = &packet[..packet.len().min(3)];
+        assert_eq!(plan.damage, Some(damage), "{first:?} …");
+        assert!(plan.packets.is_empty(), "{first:?} …");
     };
     let with = |head: &[u8], body: usize| [head, &vec![0; body]].concat();
     // Code 0 is one frame, which cannot be split.
-    refused(&with(&[0xfc], 16), 16, 16);
+    left_out(&with(&[0xfc], 16), 16, 16);
     // Code 1 with an odd number of bytes; code 2 whose first frame is longer than the packet.
-    refused(&with(&[0xfc | 1], 17), 16, 16);
-    refused(&with(&[0xfc | 2, 17], 16), 16, 16);
+    left_out(&with(&[0xfc | 1], 17), 16, 16);
+    left_out(&with(&[0xfc | 2, 17], 16), 16, 16);
     // Code 3: no frames, more than 120 ms can hold, bytes that the frames cannot share equally.
-    refused(&with(&[0xfc | 3, 0], 30), 16, 16);
-    refused(&with(&[0xfc | 3, 49], 49), 16, 16);
-    refused(&with(&[0xfc | 3, 3], 31), 16, 16);
+    left_out(&with(&[0xfc | 3, 0], 30), 16, 16);
+    left_out(&with(&[0xfc | 3, 49], 49), 16, 16);
+    left_out(&with(&[0xfc | 3, 3], 31), 16, 16);
     // More padding than there are bytes; lengths that go beyond the packet.
-    refused(&with(&[0xfc | 3, 0x40 | 2, 100], 30), 16, 16);
-    refused(&with(&[0xfc | 3, 0x80 | 3, 10, 10], 19), 16, 16);
-    refused(&with(&[0xfc | 3, 0x80 | 0x40 | 2, 10, 10], 19), 16, 16);
-    refused(&with(&[0xfc | 3, 0x80 | 48], 20), 16, 16);
+    left_out(&with(&[0xfc | 3, 0x40 | 2, 100], 30), 16, 16);
+    left_out(&with(&[0xfc | 3, 0x80 | 3, 10, 10], 19), 16, 16);
+    left_out(&with(&[0xfc | 3, 0x80 | 0x40 | 2, 10, 10], 19), 16, 16);
+    left_out(&with(&[0xfc | 3, 0x80 | 48], 20), 16, 16);
     // A frame of more than the payload less its first byte.
-    refused(&with(&[0xfc | 1], 32), 16, 16);
+    left_out(&with(&[0xfc | 1], 32), 16, 16);
     assert_eq!(opus_packets(&with(&[0xfc | 1], 30), 16).unwrap().len(), 2);
     assert_eq!(
         opus_packets(&with(&[0xfc | 3, 48], 48), 16).unwrap().len(),
         48
     );
     // RFC 6716 R2: no frame has more than 1275 bytes.
-    refused(&with(&[0xfc | 1], 2 * 1276), 1440, 1276);
+    left_out(&with(&[0xfc | 1], 2 * 1276), 1440, 1276);
     assert_eq!(
         opus_packets(&with(&[0xfc | 1], 2 * 1275), 1440)
             .unwrap()

@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use common::{Film, aac, opus, payload, receive, send, track};
 use proptest::prelude::*;
 use reelway_media::{Codec, Mpeg4Visual, MpegAudio, MpegVideo, VorbisConfig, VpConfig};
-use reelway_rtp::{Payload, PayloadOptions, PlanError};
+use reelway_rtp::{Damage, Payload, PayloadOptions};
 
 proptest! {
     #[test]
@@ -97,18 +97,20 @@ fn sound_that_primes_its_decoder_has_a_time_before_zero() {
 }
 
 #[test]
-fn an_access_unit_longer_than_thirteen_bits_tell_is_refused() {
-    let film = Film::of(&[vec![0; 8192]], 1024);
-    let error = payload(&track(aac(48_000, 2), 48_000), 1440)
+fn an_access_unit_longer_than_thirteen_bits_tell_is_left_out() {
+    let film = Film::of(&[vec![0; 8192], vec![1; 2000]], 1024);
+    let plan = payload(&track(aac(48_000, 2), 48_000), 1440)
         .plan(&film.samples, &film.bytes.as_slice())
-        .unwrap_err();
+        .unwrap();
+    assert_eq!(plan.frames.len(), 1);
+    assert_eq!(plan.frames[0].rtp_time, 1024);
     assert_eq!(
-        error,
-        PlanError::UnitTooLong {
+        plan.damage,
+        Some(Damage::UnitTooLong {
             offset: common::HEAD as u64,
             length: 8192,
             most: 8191
-        }
+        })
     );
 }
 

@@ -152,6 +152,10 @@ impl Script {
             Recipe::Known(known) => known,
             Recipe::Samples(samples) => {
                 let planned = self.outline.plan(id, &samples, &bytes, range)?;
+                if let Some(damage) = &planned.plan.damage {
+                    let path = self.source.path().display();
+                    tracing::warn!("{path}: {damage}; what cannot be sent is left out");
+                }
                 enter(&self.kept).put(self.key(id), planned.clone());
                 planned
             }

@@ -40,10 +40,18 @@ pub enum StoreError {
     },
 }
 
+/// The kernel's number for a read or write that failed.
+const EIO: i32 = 5;
+
 impl StoreError {
-    /// Whether a disk is full.
-    pub(crate) fn is_full(&self) -> bool {
-        matches!(self, StoreError::Tier { error, .. } if error.kind() == io::ErrorKind::StorageFull)
+    /// Whether the tier's disk is at fault, which was good for a tier before: it is full, read-only, or cannot be read.
+    pub(crate) fn is_of_the_disk(&self) -> bool {
+        use io::ErrorKind::{ReadOnlyFilesystem, StorageFull};
+        let StoreError::Tier { error, .. } = self else {
+            return false;
+        };
+        let cannot_be_read = error.raw_os_error() == Some(EIO);
+        cannot_be_read || matches!(error.kind(), StorageFull | ReadOnlyFilesystem)
     }
 }
 

@@ -147,8 +147,8 @@ impl Store {
                     lanes.push(lane.clone());
                     Some((tier, lane))
                 }
-                // A disk that others have filled is no reason not to serve.
-                Err(error) if error.is_full() => {
+                // A disk that others have filled, or that is worn out, is no reason not to serve.
+                Err(error) if error.is_of_the_disk() => {
                     tracing::warn!("{error}; the server continues without it");
                     None
                 }

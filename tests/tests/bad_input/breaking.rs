@@ -3,8 +3,10 @@
 use std::fs;
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
+use std::ops::Range;
 use std::time::Duration;
 
+use reelway_media::{IndexOptions, index_with};
 use reelway_tests::faulty::FaultyDisk;
 use reelway_tests::films::{self, temp_dir};
 use reelway_tests::rtsp::{Client, Rtp, rtcp_packets};
@@ -212,4 +214,28 @@ fn a_disk_that_breaks_in_the_middle_ends_its_viewers_with_file_and_byte() {
         client.frame(seconds(5)).expect("frames").is_some(),
         "the film plays again"
     );
+}
+
+#[test]
+fn a_damaged_picture_is_left_out_over_rtsp_and_the_film_goes_on_to_its_end() {
+    let mut film = fs::read(films::film("faststart").path).expect("the film");
+    let read = |range: Range<u64>, out: &mut Vec<u8>| {
+        out.extend_from_slice(&film[range.start as usize..range.end as usize]);
+        Ok(())
+    };
+    let index = index_with(read, film.len() as u64, IndexOptions::default()).expect("an index");
+    let (pictures, _) = index.title.video().expect("pictures");
+    let damaged = index.tables[pictures].iter().nth(30).expect("a picture");
+    // Where the length of its first NAL unit stands.
+    film[damaged.offset as usize..][..4].fill(0x7f);
+    let dir = temp_dir("films");
+    fs::write(dir.path().join("film.mp4"), &film).expect("a film");
+    let server = Server::start(dir.path());
+    server.wait_indexed();
+    let (came, bye) = play(&server, "film", seconds(60), || ());
+    assert!(bye, "after {} packets: {}", came.len(), server.log());
+    is_of(&film, &came);
+    let log = server.log();
+    let at = damaged.offset.to_string();
+    says(&log, &["byte", &at, "a NAL unit of", "left out"]);
 }

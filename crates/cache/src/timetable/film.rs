@@ -25,6 +25,13 @@ pub(super) struct Front {
     pub speed: f64,
 }
 
+/// A jump is no seek if playing on would have brought the viewer there within this many seconds: readers
+/// fetch ahead.
+pub(super) const AHEAD: f64 = 30.0;
+
+/// Blocks that someone reads at once, one behind the other, and that may come in any order.
+const AT_ONCE: u32 = 16;
+
 #[derive(Debug)]
 pub(super) struct Film {
     pub blocks: u32,
@@ -32,6 +39,8 @@ pub(super) struct Film {
     pub block_seconds: f64,
     /// By place; the last block each has been given.
     pub viewers: BTreeMap<(u32, ViewerId), Front>,
+    /// The last one unknown who used a block.
+    pub unknown: Option<Unknown>,
     pub resident: BTreeMap<u32, Slot>,
     pub habits: Habits,
     pub staying: Staying,
@@ -39,6 +48,39 @@ pub(super) struct Film {
     pub told: Option<f64>,
     /// Number of the newest entry in the queue for the blocks beyond the front viewer.
     pub version: u32,
+}
+
+/// Someone of whom nothing is known but the blocks that they use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unknown {
+    /// The last block they used.
+    block: u32,
+    /// When, in seconds.
+    at: f64,
+    /// They have used another one before.
+    moves: bool,
+}
+
+impl Unknown {
+    /// Someone uses a block, who comes with it as far as is known.
+    pub fn new(block: u32, at: f64) -> Unknown {
+        Unknown {
+            block,
+            at,
+            moves: false,
+        }
+    }
+
+    /// The same one, if they may have read on to this block: several blocks at once, or a part of one and then the rest.
+    pub fn reads_on(self, block: u32, now: f64) -> Option<Unknown> {
+        let apart = self.block.abs_diff(block);
+        let moves = apart > 0 || self.moves;
+        (moves && apart <= AT_ONCE && now - self.at <= AHEAD).then_some(Unknown {
+            block,
+            at: now,
+            moves,
+        })
+    }
 }
 
 impl Film {
@@ -49,6 +91,7 @@ impl Film {
             blocks: 1,
             block_seconds: USUAL_BLOCK,
             viewers: BTreeMap::new(),
+            unknown: None,
             resident: BTreeMap::new(),
             habits,
             staying,

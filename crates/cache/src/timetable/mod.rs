@@ -27,13 +27,9 @@ use std::time::Duration;
 
 use reelway_determinism::FixedMap;
 
-use self::film::{Film, Front};
+use self::film::{AHEAD, Film, Front, Unknown};
 use self::habits::Habits;
 use crate::{BlockId, FilmId, Policy, Slot, ViewerId, Watching};
-
-/// A jump is no seek if playing on would have brought the viewer there within this many seconds: readers
-/// fetch ahead.
-const AHEAD: f64 = 30.0;
 
 /// The last block waits longest; an entry of the queue stands for it.
 #[derive(Clone, Copy, Debug)]
@@ -229,9 +225,15 @@ impl Timetable {
         }
     }
 
-    /// Notes that the block in a slot is used by someone unknown.
+    /// Notes that the block in a slot is used by someone unknown: who reads on, several blocks at once, has come once.
     fn used(&mut self, id: BlockId, now: f64) {
-        if self.films[id.film as usize].viewers.is_empty() {
+        let film = &mut self.films[id.film as usize];
+        if !film.viewers.is_empty() {
+            return;
+        }
+        let reader = film.unknown.and_then(|last| last.reads_on(id.block, now));
+        film.unknown = reader.or_else(|| Some(Unknown::new(id.block, now)));
+        if reader.is_none() {
             self.came(id.film, id.block, now);
         }
     }

@@ -109,6 +109,29 @@ fn of_films_whose_viewers_are_unknown_the_one_that_is_read_more_stays() {
 }
 
 #[test]
+fn someone_unknown_who_reads_a_whole_film_has_come_to_it_once() {
+    let mut policy = Timetable::new(2000);
+    let (often, whole) = (0, 1);
+    let mut now = 0;
+    let mut insert = |policy: &mut Timetable, film, block, slot| {
+        policy.insert(slot, BlockId { film, block }, 1, Duration::from_secs(now));
+        now += 1;
+    };
+    // All of one film is read, several blocks at once; another one is begun three times.
+    for block in 0..1000 {
+        insert(&mut policy, whole, block ^ 3, block);
+    }
+    insert(&mut policy, often, 0, 1000);
+    now = 2000;
+    for nth in 0..3 {
+        policy.hit(1000, Duration::from_secs(now + 100 * nth));
+    }
+    let incoming = BlockId { film: 2, block: 0 };
+    let victim = policy.victim(incoming, &mut |_| true, Duration::from_secs(2400));
+    assert_ne!(victim, Some(1000));
+}
+
+#[test]
 fn every_block_leaves_once_whatever_viewers_do() {
     let mut policy = whole_film();
     for (viewer, block) in [(1, 5), (2, 50), (3, 50), (1, 51), (3, 2), (2, 99)] {

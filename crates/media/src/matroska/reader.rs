@@ -13,7 +13,7 @@ use super::ids::{
 };
 use super::inside::{Cluster, Found, Group};
 use super::text::{self, Text};
-use super::tracks::{self, Info, MAX_TRACKS};
+use super::tracks::{self, Info, MAX_TRACKS, MOST_BYTES};
 use crate::index::{FIRST, IndexOptions, Step, check_whole};
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::scratch::Scratch;
@@ -257,8 +257,9 @@ impl Reader {
             CHAPTERS => "Segment/Chapters",
             _ => "Segment/Tracks",
         };
-        if size > self.options.max_box {
-            let problem = format!("takes {size} bytes; {} are allowed", self.options.max_box);
+        let most = self.options.max_box.min(MOST_BYTES);
+        if size > most {
+            let problem = format!("takes {size} bytes; {most} are allowed");
             return Err(self.error(name, IndexErrorKind::TooLarge, problem));
         }
         let body = have.get(head.len..);

@@ -7,6 +7,8 @@ use crate::wall_clock::since_2001;
 
 /// Tracks beyond this are no film's.
 pub const MAX_TRACKS: usize = 1024;
+/// Most bytes of all that describes them: it is kept several times.
+pub const MOST_BYTES: u64 = 8 << 20;
 /// Longest CodecPrivate that is kept.
 const MAX_PRIVATE: usize = 1 << 20;
 

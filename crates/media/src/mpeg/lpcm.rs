@@ -16,7 +16,7 @@ pub const PARTS: u32 = 6;
 const UNITS: u32 = 50;
 
 /// A form of uncompressed sound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lpcm {
     pub config: PcmConfig,
     /// Frames a second.

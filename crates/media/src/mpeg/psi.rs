@@ -19,7 +19,7 @@ const LONGEST: usize = 1024;
 const STUFFING: u8 = 0xff;
 
 /// What a stream is coded in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Coding {
     /// H.264.
     H264,

@@ -1,5 +1,7 @@
 //! The streams of the programme that is played.
 
+use std::collections::BTreeSet;
+
 use super::clock::Clock;
 use super::date;
 use super::elementary::{Elementary, LONGEST};
@@ -41,7 +43,7 @@ pub struct Streams {
     /// What was passed over or put right.
     pub notes: Vec<String>,
     /// Streams that are not played; without their coding, where no other can follow under their number.
-    passed: Vec<(u16, Option<Coding>)>,
+    passed: BTreeSet<(u16, Option<Coding>)>,
     /// All of them as they are, where that can be sent.
     pub multiplex: Option<Box<Multiplex>>,
     scratch: Scratch,
@@ -107,7 +109,7 @@ impl Streams {
             None => match self.add(packet) {
                 Some(number) => number,
                 None => {
-                    self.passed.push((packet.stream, None));
+                    self.passed.insert((packet.stream, None));
                     return;
                 }
             },
@@ -168,7 +170,7 @@ impl Streams {
                 "programme {programme} is played; {others} others are not"
             ));
         }
-        let (mut all, mut passed): (Vec<Elementary>, _) = (Vec::new(), Vec::new());
+        let (mut all, mut passed): (Vec<Elementary>, _) = (Vec::new(), BTreeSet::new());
         let mut by_pid = vec![NONE; 1 << 13];
         for stream in stated {
             let words = match &stream.coding {
@@ -183,7 +185,7 @@ impl Streams {
                 }
             };
             notes.push(format!("track {} ({words}) skipped", stream.pid));
-            passed.push((stream.pid, Some(stream.coding.clone())));
+            passed.insert((stream.pid, Some(stream.coding.clone())));
         }
         Streams {
             map,
@@ -267,7 +269,7 @@ impl Streams {
             if found.is_some_and(|place| self.goes_on(place, new.pid, at)) {
                 continue;
             }
-            self.passed.push(own);
+            self.passed.insert(own);
             self.frees(new.pid, at);
             if self.notes.len() < MOST_NOTES {
                 self.notes.push(format!(

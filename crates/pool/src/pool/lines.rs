@@ -76,7 +76,7 @@ impl<W: World> Pool<W> {
             let Some(request) = line.remove(&urgency) else {
                 return;
             };
-            match self.place(request, true, now) {
+            match self.place(request, urgency, true, now) {
                 Ok(done) => finished.extend(done),
                 Err((request, wait)) => {
                     let for_room = match wait {

@@ -202,7 +202,7 @@ impl<W: World> Pool<W> {
         let urgency = (request.deadline, self.next_serial());
         let first_in_line = self.next(&[]).is_none_or(|(first, _)| urgency < first);
         let misses = self.counters.misses;
-        match self.place(request, first_in_line, now) {
+        match self.place(request, urgency, first_in_line, now) {
             Ok(done) => finished.extend(done),
             Err((request, wait)) => return self.wait(urgency, request, wait),
         }
@@ -214,10 +214,11 @@ impl<W: World> Pool<W> {
     }
 
     /// Finds the request's blocks, and room for those that are not there; gives it back where there
-    /// is none, or where it is not its turn to take some.
+    /// is none, or where it is not its turn to take some: a more urgent one waits for its queue's part.
     fn place(
         &mut self,
         request: Request<W>,
+        urgency: Urgency,
         may_take: bool,
         now: Monotonic,
     ) -> Result<Option<Finished<W>>, (Request<W>, Wait)> {
@@ -268,7 +269,9 @@ impl<W: World> Pool<W> {
                 }
             });
         }
-        if !self.queue_takes(queue, from_queue) {
+        // Many small ones would else leave no place for a large one.
+        let overtakes = from_queue > 0 && self.queues[queue].waits_before(urgency);
+        if overtakes || !self.queue_takes(queue, from_queue) {
             return Err((request, Wait::Queue(queue)));
         }
         if absent > 0 && !(may_take && self.make_room(absent, first_absent, now)) {

@@ -22,6 +22,12 @@ impl<W: World> Queue<W> {
     pub(super) fn has(&self) -> usize {
         self.reads.len() + self.under_way
     }
+
+    /// Whether a request that is more urgent waits for the queue's part of the pool.
+    pub(super) fn waits_before(&self, urgency: Urgency) -> bool {
+        let first = self.held_back.first_key_value();
+        first.is_some_and(|(first, _)| *first < urgency)
+    }
 }
 
 /// Why a request must wait.

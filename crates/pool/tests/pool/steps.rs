@@ -224,6 +224,26 @@ fn a_newcomer_who_takes_the_part_of_the_first_in_line_lets_those_behind_it_go_on
 }
 
 #[test]
+fn later_requests_for_one_block_do_not_keep_a_place_afar_from_one_for_many() {
+    let mut owner = Owner::new(16, "lru", None);
+    let origin = owner.pool.add_queue(3, true);
+    let afar = owner.film(1, origin);
+    // Eight may be read at once from there.
+    owner.fetch(0, afar, 0..4, 0);
+    owner.fetch(1, afar, 10..16, 10);
+    owner.fetch(2, afar, 20..21, 20);
+    assert_eq!(
+        owner.pool.waiting(),
+        2,
+        "one would fit, but it is not its turn"
+    );
+    owner.fetch(3, afar, 30..31, 5);
+    assert_eq!(owner.pool.waiting(), 2, "this one is more urgent");
+    owner.read_all();
+    assert_eq!(answered(&owner), [0, 1, 2, 3]);
+}
+
+#[test]
 fn a_pool_that_is_closed_answers_all_and_its_memory_comes_back() {
     let mut owner = Owner::new(4, "lru", None);
     let (disk, origin) = (

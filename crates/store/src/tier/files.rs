@@ -61,7 +61,8 @@ impl Files {
         let mut header = vec![0; HEADER];
         let hours = match index.read_exact_at(&mut header, 0) {
             Ok(()) => parse_header(&header, block_bytes),
-            Err(_) => None,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
+            Err(error) => return Err(error),
         };
         if hours.is_none() {
             // New, of another version, or of blocks of another size.
