@@ -7,9 +7,9 @@ use reelway_tests::films::{film, library};
 use reelway_tests::server::Options;
 use rtsp_viewers::{Expected, seeks_and_pauses, watch, without_holes};
 
-/// Units of picture or sound that ffmpeg 5.1 itself throws away at a pause: interleaved packets that
-/// come before the answer to PAUSE, packets in its queue, and what is left of the first packet of
-/// sound after it. That all of them were sent, other viewers show.
+/// Units of picture or sound that ffmpeg 5.1 itself throws away at a pause or a seek: interleaved packets that
+/// come before the answer to PAUSE, packets in its queue, the picture in its parser, and what is left of
+/// a packet of sound. That all of them were sent, other viewers show.
 const LOST: usize = 12;
 
 #[test]
