@@ -76,7 +76,7 @@ fn stream(film: &str, packets: &[(u16, u32, Vec<u8>)]) -> Vec<u8> {
 #[test]
 fn the_bytes_of_the_file_are_sent_from_a_picture_on_that_decoders_can_start_at() {
     let films = library(&FILMS);
-    let server = Server::start(&films);
+    let server = Options::new(&films).patient().start();
     server.wait_indexed();
     std::thread::scope(|scope| {
         for name in FILMS {
@@ -125,7 +125,7 @@ fn the_bytes_of_the_file_are_sent_from_a_picture_on_that_decoders_can_start_at()
 #[test]
 fn playing_from_a_time_on_begins_with_the_key_frame_before() {
     let films = library(&["transport", "transport_wrapped"]);
-    let server = Server::start(&films);
+    let server = Options::new(&films).patient().start();
     server.wait_indexed();
     for name in ["transport", "transport_wrapped"] {
         let path = film(name).path;
@@ -185,7 +185,7 @@ fn hashes(input: &[&str]) -> Vec<Vec<String>> {
 #[test]
 fn ffmpeg_has_every_picture_and_frame_but_the_last_ones() {
     let films = library(&["transport", "transport_mpeg2"]);
-    let server = Server::start(&films);
+    let server = Options::new(&films).patient().start();
     server.wait_indexed();
     std::thread::scope(|scope| {
         for name in ["transport", "transport_mpeg2"] {
@@ -224,7 +224,7 @@ fn ffmpeg_has_every_picture_and_frame_but_the_last_ones() {
 #[test]
 fn gstreamer_receives_every_byte() {
     let films = library(&["transport"]);
-    let server = Server::start(&films);
+    let server = Options::new(&films).patient().start();
     server.wait_indexed();
     let file = std::fs::read(film("transport").path).expect("the film");
     let folder = temp_dir("as-ts");
@@ -267,7 +267,9 @@ fn set_up_plain(viewer: &mut Client, url: &str, to: SocketAddr) -> Response {
 #[test]
 fn without_rtp_it_goes_to_addresses_that_the_operator_allows() {
     let films = library(&["transport"]);
-    let options = Options::new(&films).set("rtsp.plain_udp", "[\"127.0.0.0/30\"]");
+    let options = Options::new(&films)
+        .patient()
+        .set("rtsp.plain_udp", "[\"127.0.0.0/30\"]");
     let server = options.start();
     server.wait_indexed();
     let url = address(&server, "transport");
@@ -320,7 +322,9 @@ fn without_rtp_it_goes_to_addresses_that_the_operator_allows() {
 #[test]
 fn ffmpeg_plays_it_without_rtp() {
     let films = library(&["transport"]);
-    let options = Options::new(&films).set("rtsp.plain_udp", "[\"127.0.0.1\"]");
+    let options = Options::new(&films)
+        .patient()
+        .set("rtsp.plain_udp", "[\"127.0.0.1\"]");
     let server = options.start();
     server.wait_indexed();
     let url = address(&server, "transport");
@@ -357,7 +361,7 @@ fn ffmpeg_plays_it_without_rtp() {
 #[test]
 fn what_is_no_transport_stream_is_not_sent_as_one() {
     let films = library(&["progressive", "program"]);
-    let server = Server::start(&films);
+    let server = Options::new(&films).patient().start();
     server.wait_indexed();
     let mut viewer = Client::connect(server.rtsp).expect("the server");
     for name in ["progressive", "program"] {
@@ -395,7 +399,9 @@ fn all_alike(server: &Server, from: &str) -> Vec<(u32, Vec<u8>)> {
 #[test]
 fn what_lies_between_packets_in_the_file_is_not_sent() {
     let films = library(&LAID_OUT);
-    let options = Options::new(&films).set("rtsp.plain_udp", "[\"127.0.0.1\"]");
+    let options = Options::new(&films)
+        .patient()
+        .set("rtsp.plain_udp", "[\"127.0.0.1\"]");
     let server = options.start();
     server.wait_indexed();
     let over_rtp = all_alike(&server, "0");
@@ -427,13 +433,18 @@ fn what_lies_between_packets_in_the_file_is_not_sent() {
 #[test]
 fn an_edge_sends_it_and_a_server_that_was_started_again() {
     let films = library(&LAID_OUT);
-    let (folder, origin) = (temp_dir("as-ts-state"), Server::start(&films));
+    let (folder, origin) = (
+        temp_dir("as-ts-state"),
+        Options::new(&films).patient().start(),
+    );
     origin.wait_indexed();
     let direct = all_alike(&origin, "0");
-    let edge = Options::edge(&format!("http://{}/", origin.http)).start();
+    let edge = Options::edge(&format!("http://{}/", origin.http))
+        .patient()
+        .start();
     edge.wait_indexed();
     assert!(all_alike(&edge, "0") == direct);
-    let start = || Options::new(&films).state(folder.path()).start();
+    let start = || Options::new(&films).patient().state(folder.path()).start();
     let server = start();
     server.wait_indexed();
     drop(server);

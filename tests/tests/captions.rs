@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use reelway_tests::films::temp_dir;
 use reelway_tests::players::{ffmpeg, run};
-use reelway_tests::server::Server;
+use reelway_tests::server::Options;
 
 const LIMIT: Duration = Duration::from_secs(60);
 /// Access unit delimiter of H.264, with its start code.
@@ -119,7 +119,7 @@ fn closed_captions_in_the_picture_come_over_every_protocol_as_they_are_in_the_fi
             &films.path().join(name),
         );
     }
-    let server = Server::start(films.path());
+    let server = Options::new(films.path()).patient().start();
     server.wait_indexed();
     for (film, file) in [
         ("progressive", "progressive.mp4"),

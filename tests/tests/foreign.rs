@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use reelway_tests::films::temp_dir;
 use reelway_tests::players::{ffmpeg, run, start};
-use reelway_tests::server::Server;
+use reelway_tests::server::{Options, Server};
 
 const LIMIT: Duration = Duration::from_secs(60);
 /// A picture that moves, and a sound.
@@ -102,7 +102,7 @@ fn quicktime_films_of_mpeg_picture_and_sound_play() {
     let coded = |picture, sound| ["-c:v", picture, "-bf", "2", "-c:a", sound];
     make(dir.path(), "two.mov", &coded("mpeg2video", "libmp3lame"));
     make(dir.path(), "one.mov", &coded("mpeg1video", "mp2"));
-    let server = Server::start(dir.path());
+    let server = Options::new(dir.path()).patient().start();
     server.wait_indexed();
     for title in ["two", "one"] {
         let file = in_dir(dir.path(), &format!("{title}.mov"));
@@ -192,7 +192,7 @@ fn opus_of_six_channels_is_refused_over_rtsp_and_plays_over_hls() {
     for name in names {
         make(dir.path(), name, &coding);
     }
-    let server = Server::start(dir.path());
+    let server = Options::new(dir.path()).patient().start();
     server.wait_indexed();
     for name in names {
         let (title, _) = name.split_once('.').expect("a name");
@@ -226,7 +226,7 @@ fn aac_whose_frames_say_its_channels_plays() {
         &[SHOWN, quad],
         &[&coding[..], &latm].concat(),
     );
-    let server = Server::start(dir.path());
+    let server = Options::new(dir.path()).patient().start();
     server.wait_indexed();
     for title in ["adts", "latm"] {
         assert_eq!(film(&server, title)["audio"][0]["channels"], 4, "{title}");

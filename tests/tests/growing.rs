@@ -28,7 +28,10 @@ fn begin(extension: &str, segment: u32, set: impl FnOnce(Options) -> Options) ->
     File::create(&path)
         .and_then(|mut file| file.write_all(&whole[..whole.len() / 3]))
         .expect("a recording");
-    let server = set(Options::new(dir.path()).set("http.segment", segment)).start();
+    let server = set(Options::new(dir.path())
+        .patient()
+        .set("http.segment", segment))
+    .start();
     server.wait_indexed();
     let seconds = duration(&server);
     assert!((5.0..25.0).contains(&seconds), "{seconds}");
@@ -248,7 +251,7 @@ fn a_viewer_over_rtsp_gets_a_recording_up_to_where_it_ended_when_they_came() {
     File::create(&path)
         .and_then(|mut file| file.write_all(&whole[..cut]))
         .expect("a recording");
-    let server = Server::start(dir.path());
+    let server = Options::new(dir.path()).patient().start();
     server.wait_indexed();
     let had = server.get("/api/films/recording").json();
     let pictures = had["tracks"][0]["samples"].as_u64().expect("its pictures") as usize;

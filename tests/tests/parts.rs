@@ -113,7 +113,7 @@ fn parts_are_played_and_sent_as_the_file_that_they_are_cut_from() {
     cut(&of_vob, &[2048 * 700, 2048 * 1_301], title);
     fs::write(title(0), &of_vob[..2048 * 20]).expect("a menu");
 
-    let options = Options::new(dir.path()).set("http.uploads", true);
+    let options = Options::new(dir.path()).patient().set("http.uploads", true);
     let server = options.start();
     server.wait_indexed();
     for (film, whole, bytes) in [("film", "whole", bytes), ("VTS_01", "dvd", of_vob)] {
@@ -144,7 +144,7 @@ fn parts_are_played_and_sent_as_the_file_that_they_are_cut_from() {
     assert_eq!(files, expected);
 
     // An edge gets it as one.
-    let edge = Options::edge(&server.http_url("")).start();
+    let edge = Options::edge(&server.http_url("")).patient().start();
     edge.wait_indexed();
     assert!(segments(&edge, "film") == segments(&server, "film"));
     let log = edge.log();
@@ -181,7 +181,7 @@ fn parts_that_each_have_a_clock_of_their_own_follow_each_other() {
         );
         expected.extend(frames(&part.display().to_string()));
     }
-    let server = Server::start(dir.path());
+    let server = Options::new(dir.path()).patient().start();
     server.wait_indexed();
     let film = server.get("/api/films/camera").json();
     let duration = film["duration"].as_f64().expect("a duration");
@@ -209,7 +209,7 @@ fn streams_go_on_where_a_part_has_them_in_other_packets() {
         make(&part, 4, &[&H264[..], &said].concat());
         expected.extend(frames(&part.display().to_string()));
     }
-    let server = Server::start(dir.path());
+    let server = Options::new(dir.path()).patient().start();
     server.wait_indexed();
     let film = server.get("/api/films/joined").json();
     assert_eq!(film["tracks"].as_array().map(Vec::len), Some(2), "{film}");
@@ -224,7 +224,7 @@ fn streams_go_on_where_a_part_has_them_in_other_packets() {
     let sound = film["tracks"][1]["duration"].as_f64().expect("a duration");
     assert!((15.8..16.4).contains(&sound), "{sound}");
     assert_eq!(frames(&server.http_url("joined/hls/main.m3u8")), expected);
-    let edge = Options::edge(&server.http_url("")).start();
+    let edge = Options::edge(&server.http_url("")).patient().start();
     edge.wait_indexed();
     assert_eq!(frames(&edge.http_url("joined/dash/main.mpd")), expected);
     assert_eq!(segments(&edge, "joined"), segments(&server, "joined"));
@@ -241,7 +241,7 @@ fn files_that_cannot_follow_each_other_say_so() {
         make(&part, 1, &[&H264[..], &["-movflags", "faststart"]].concat());
     }
     make(&dir.path().join("alone.mp4"), 1, &H264);
-    let server = Server::start(dir.path());
+    let server = Options::new(dir.path()).patient().start();
     server.wait_indexed();
     let film = server.get("/api/films/mp4").json();
     assert_ne!(film["state"], "ready");

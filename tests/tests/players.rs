@@ -8,7 +8,7 @@ use std::time::Duration;
 use reelway_tests::films;
 use reelway_tests::players::{run, vlc_records};
 use reelway_tests::probe::{Wanted, receive};
-use reelway_tests::server::Server;
+use reelway_tests::server::{Options, Server};
 use serde::Deserialize;
 
 /// What of a film's address a player is given.
@@ -22,7 +22,7 @@ const SYNC: [f64; 13] = [
 
 fn server() -> (Server, tempfile::TempDir) {
     let library = films::library(&["seeks"]);
-    let server = Server::start(library.path());
+    let server = Options::new(library.path()).patient().start();
     (server, library)
 }
 
@@ -122,7 +122,7 @@ fn vlc_begins_with_the_gop_or_segment_it_seeks_to_and_gets_every_picture_from_th
 fn vlc_plays_films_of_mpeg_2_and_mpeg_4() {
     let names = ["transport_mpeg2", "program", "transport_mpeg4"];
     let library = films::library(&names);
-    let server = Server::start(library.path());
+    let server = Options::new(library.path()).patient().start();
     server.wait_indexed();
     std::thread::scope(|scope| {
         for address in ADDRESSES {

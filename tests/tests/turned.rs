@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use reelway_tests::films;
 use reelway_tests::players::{ffmpeg, ffprobe, run};
-use reelway_tests::server::Server;
+use reelway_tests::server::{Options, Server};
 use serde_json::Value;
 
 /// Rotated by 90 degrees, 320 by 180 pixels of 4:3.
@@ -112,7 +112,7 @@ fn first_pieces(server: &Server, film: &str) -> [Vec<u8>; 2] {
 #[test]
 fn ffmpeg_sees_rotation_and_pixel_shape_over_hls_and_dash_as_in_the_file() {
     let library = films::library(&[TURNED, PLAIN]);
-    let server = Server::start(library.path());
+    let server = Options::new(library.path()).patient().start();
     let file = |name: &str| films::film(name).path.to_str().expect("UTF-8").to_owned();
     let (turned, plain) = (shape(&file(TURNED)), shape(&file(PLAIN)));
     // The film is what its recipe says.

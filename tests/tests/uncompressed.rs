@@ -53,7 +53,10 @@ fn received(
 ) {
     let names: Vec<&str> = films.iter().map(|film| film.name).collect();
     let library = films::library(&names);
-    let server = Options::new(library.path()).set("http.ahead", 3600).start();
+    let server = Options::new(library.path())
+        .patient()
+        .set("http.ahead", 3600)
+        .start();
     server.wait_indexed();
     let (left, failed) = (Mutex::new(films), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
@@ -152,7 +155,7 @@ fn uncompressed_sound_arrives_over_rtsp_where_rtp_carries_it() {
 #[test]
 fn the_server_says_why_uncompressed_sound_does_not_go_over_rtsp() {
     let library = films::library(&["pcm_sowt", "pcm_surround"]);
-    let server = Server::start(library.path());
+    let server = Options::new(library.path()).patient().start();
     server.wait_indexed();
     for (film, words) in [
         ("pcm_sowt", "little-endian"),

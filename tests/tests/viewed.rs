@@ -140,7 +140,10 @@ fn every_film(
 ) {
     let names: Vec<&str> = films.iter().map(|film| film.name).collect();
     let library = films::library(&names);
-    let server = Options::new(library.path()).set("http.ahead", 3600).start();
+    let server = Options::new(library.path())
+        .patient()
+        .set("http.ahead", 3600)
+        .start();
     server.wait_indexed();
     let (left, failed) = (Mutex::new(films), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
@@ -197,7 +200,7 @@ fn viewed_films_arrive_over_rtsp() {
 fn the_file_of_a_viewed_film_is_served_as_it_is() {
     let film = films::film("transport_timed");
     let library = films::library(&[film.name]);
-    let server = Server::start(library.path());
+    let server = Options::new(library.path()).patient().start();
     server.wait_indexed();
     let answer = server.get(&format!("/{}/file", film.name));
     assert_eq!(answer.headers["content-type"], "video/mp2t");
@@ -208,7 +211,10 @@ fn the_file_of_a_viewed_film_is_served_as_it_is() {
 fn viewed_films_arrive_from_an_edge() {
     let names = ["matroska_stripped", "matroska_stripped_picture"];
     let library = films::library(&names);
-    let origin = Options::new(library.path()).set("http.ahead", 3600).start();
+    let origin = Options::new(library.path())
+        .patient()
+        .set("http.ahead", 3600)
+        .start();
     origin.wait_indexed();
     let edge = Options::edge(&origin.http_url(""))
         .set("http.ahead", 3600)
@@ -241,7 +247,10 @@ fn streams_of_picture_by_themselves_arrive_as_in_the_films_they_come_from() {
         let arguments = ["-i", from, "-map", "0:v:0", "-c", "copy", "-f", format, to];
         run(ffmpeg(arguments), Duration::from_secs(60)).expect(film);
     }
-    let server = Options::new(library.path()).set("http.ahead", 3600).start();
+    let server = Options::new(library.path())
+        .patient()
+        .set("http.ahead", 3600)
+        .start();
     server.wait_indexed();
     std::thread::scope(|scope| {
         for (film, ..) in BY_THEMSELVES {

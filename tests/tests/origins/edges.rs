@@ -310,7 +310,9 @@ fn a_purged_film_is_fetched_anew_and_who_watches_it_goes_on() {
 fn a_film_may_be_purged_while_it_is_played() {
     let dir = films::library(&["faststart"]);
     let origin = nginx(dir.path());
-    let edge = Options::edge(&format!("http://{}/", origin.at)).start();
+    let edge = Options::edge(&format!("http://{}/", origin.at))
+        .patient()
+        .start();
     edge.wait_indexed();
     let path = films::film("faststart").path;
     let against = path.to_str().expect("UTF-8");
