@@ -42,7 +42,7 @@ use crate::index_part::Part;
 
 const MAGIC: [u8; 8] = *b"RWINDEX\0";
 /// Goes up whenever the format or the meaning of anything in it changes.
-const VERSION: u32 = 14;
+const VERSION: u32 = 15;
 const PREFIX_BYTES: usize = 40;
 /// A longer brief is not ours: a film has a handful of tracks.
 const MAX_BRIEF_BYTES: u64 = 1 << 20;

@@ -211,6 +211,12 @@ fn every_known_codec_is_told_by_its_sample_entry() {
         picture(visual(b"hev1", &boxed(b"hvcC", &[&hvcc]))),
         "hev1.1.6.L93.90"
     );
+    // With parameter sets: of each kind one of two bytes.
+    let sets = [32, 33, 34].map(|kind| [0x80 | kind, 0, 1, 0, 2, kind << 1, 1]);
+    let all = [&hvcc[..22], &[3], &sets.concat()].concat();
+    let title = with_picture(visual(b"hev1", &boxed(b"hvcC", &[&all])));
+    assert_eq!(title.tracks[0].codec.rfc6381(), "hvc1.1.6.L93.90");
+    assert_eq!(title.tracks[0].sample_entry[4..8], *b"hvc1");
     assert_eq!(
         picture(visual(b"av01", &boxed(b"av1C", &[&[0x81, 4, 0x0c, 0]]))),
         "av01.0.04M.08"

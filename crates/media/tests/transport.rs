@@ -12,7 +12,7 @@ use reelway_media::{
 };
 
 use made::*;
-use reelway_mux::mpeg::stamp;
+use reelway_mux::mpeg::{Packets, stamp};
 use sent::sent;
 
 fn index(file: &[u8]) -> Index {
@@ -207,6 +207,57 @@ fn a_gap_after_which_the_numbers_of_packets_match_costs_no_picture() {
     assert_eq!(cut.len(), file.len() - lost.len() * 188);
     pictures.drain(lost);
     is_whole(&cut, &index(&cut), &[pictures, sounds], 1000);
+}
+
+/// The film of another station: its number, the PID of its map, and of its picture and sound.
+fn of_another_station(film: &[u8], number: u8, map: u16, [picture, sound]: [u16; 2]) -> Vec<u8> {
+    let mut packets = Packets::new((0, 0));
+    let pid = |pid: u16| (pid | 0xe000).to_be_bytes();
+    packets.section(0, 0, 1, &[&[0, number][..], &pid(map)].concat());
+    let streams = [(0x1b, picture), (0x0f, sound)]
+        .map(|(kind, at)| [&[kind][..], &pid(at), &[0xf0, 0]].concat());
+    packets.section(
+        map,
+        2,
+        number,
+        &[&pid(picture)[..], &[0xf0, 0], &streams.concat()].concat(),
+    );
+    for packet in film.chunks(188) {
+        let mut packet = packet.to_vec();
+        let now = match u16::from_be_bytes([packet[1] & 0x1f, packet[2]]) {
+            PICTURE => picture,
+            SOUND => sound,
+            _ => continue,
+        };
+        packet[1] = packet[1] & 0xe0 | (now >> 8) as u8;
+        packet[2] = now as u8;
+        packets.bytes.extend(packet);
+    }
+    packets.bytes
+}
+
+#[test]
+fn a_recording_of_another_station_goes_on_where_the_first_one_ends() {
+    let of = || film(&vec![vec![300, 40]; 50], &[90; 94], 5, &[1, 0, 2], (0, 0));
+    for (number, map, streams) in [
+        (2, 0x1001, [0x200, 0x201]),
+        (2, MAP, [PICTURE, SOUND]),
+        // Its map has the packets of the first one's sound, its picture those of the first one's map.
+        (2, SOUND, [MAP, 0x201]),
+        (1, PICTURE, [SOUND, 0x201]),
+    ] {
+        let (first, [mut pictures, mut sounds]) = of();
+        let (second, [others, other_sounds]) = of();
+        let second = of_another_station(&second, number, map, streams);
+        let file = [first.clone(), second].concat();
+        let index = index(&file);
+        pictures.extend(others);
+        sounds.extend(other_sounds);
+        is_whole(&file, &index, &[pictures, sounds], 4096);
+        let note = format!("programme {number} is played: programme 1 is not listed any more");
+        let is_told = index.title.notes.iter().any(|words| words.ends_with(&note));
+        assert_eq!(is_told, number != 1, "{:?}", index.title.notes);
+    }
 }
 
 /// Each piece goes back to where the first began: by less than pictures are reordered, or by more.

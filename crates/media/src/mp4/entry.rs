@@ -46,6 +46,21 @@ impl Entry {
         }
     }
 
+    /// H.265 that has all its parameter sets here is announced as `hvc1`, though the file says that they may be in the samples,
+    /// too: Apple's players take no `hev1`, and ffmpeg writes nothing else unless it is told to.
+    pub fn as_players_take_it(mut self) -> Entry {
+        if let Codec::H265(config) = &mut self.codec
+            && config.fourcc == *b"hev1"
+            && [&config.vps, &config.sps, &config.pps]
+                .into_iter()
+                .all(|sets| !sets.is_empty())
+        {
+            config.fourcc = *b"hvc1";
+            self.bytes[4..8].copy_from_slice(b"hvc1");
+        }
+        self
+    }
+
     /// Checks that an entry of so many bytes may stay in memory.
     pub fn check(entry: &Place, bytes: usize) -> Result<(), IndexError> {
         match bytes <= MAX_ENTRY {

@@ -385,7 +385,8 @@ fn sample_entries(
         Entry::check(&entry, count)?;
         limits.describe(&entry, count)?;
         let entry = entry.first(count, &mut bytes)?;
-        entries.push(Entry::parse(&entry, kind, version)?);
+        let known = Entry::parse(&entry, kind, version)?;
+        entries.push(known.map(Entry::as_players_take_it));
     }
     Ok(entries)
 }

@@ -5,8 +5,11 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use super::lpcm::{DVD_HEAD, Lpcm};
+use super::nal::{Family, Units};
+use super::parameters::Parameters;
 use super::pes::{Head, Stamp, stamp};
 use super::psi::Coding;
+use super::sounds::Framing;
 
 /// Start codes.
 const END: u8 = 0xb9;
@@ -149,37 +152,19 @@ impl<'a> Packet<'a> {
 
     /// Whether it carries sound of a DVD in another form than this: the stream changes, which players do not follow.
     pub fn is_other(&self, sound: Lpcm) -> bool {
-        self.coding() != Coding::Dvd(sound)
+        self.coding() != Some(Coding::Dvd(sound))
     }
 
-    /// What its stream is coded in, of which it is the first packet.
-    pub fn coding(&self) -> Coding {
+    /// What its stream is coded in. `None`: a packet of pictures that does not tell, as none begins in it that a decoder could
+    /// start at.
+    pub fn coding(&self) -> Option<Coding> {
         let body = self.body();
-        match self.stream {
-            0xe0..=0xef => {
-                let codes = CODE.find_iter(body).filter_map(|at| body.get(at + 3));
-                let first = codes
-                    .copied()
-                    .find(|code| matches!(code, 0xb3 | 0xb0 | 0x67 | 0x27 | 0x40));
-                match first {
-                    Some(0x67 | 0x27) => Coding::H264,
-                    Some(0x40) => Coding::H265,
-                    Some(0xb0) => Coding::Mpeg4Visual,
-                    _ => Coding::MpegVideo,
-                }
-            }
-            0xc0..=0xdf => {
-                let is_adts = body
-                    .windows(2)
-                    .any(|head| head[0] == 0xff && head[1] & 0xf6 == 0xf0);
-                let is_mpeg = body
-                    .windows(2)
-                    .any(|head| head[0] == 0xff && head[1] & 0xe6 > 0xe0);
-                match is_adts && !is_mpeg {
-                    true => Coding::Adts,
-                    false => Coding::MpegAudio,
-                }
-            }
+        Some(match self.stream {
+            0xe0..=0xef => return pictures(body),
+            0xc0..=0xdf => match Framing::of_packet(body) {
+                Some(Framing::Adts) => Coding::Adts,
+                _ => Coding::MpegAudio,
+            },
             0xbd80..=0xbd87 => Coding::Dolby,
             0xbd88..=0xbd8f => Coding::Other("DTS sound"),
             0xbda0..=0xbda7 => match Lpcm::of_dvd(&self.whole[self.head - DVD_HEAD..]) {
@@ -188,8 +173,29 @@ impl<'a> Packet<'a> {
             },
             0xbd20..=0xbd3f => Coding::Other("subtitles as pictures"),
             _ => Coding::Other("private data"),
-        }
+        })
     }
+}
+
+/// What pictures are coded in whose stream these bytes are a part of: the headers say it that decoders are set up by.
+fn pictures(bytes: &[u8]) -> Option<Coding> {
+    let mut units = Units::default();
+    let mut units = std::iter::from_fn(|| units.next(bytes, true)).map(|unit| &bytes[unit]);
+    // Slices of one coding have the numbers of another's headers.
+    let is_set = |family: Family, unit: &[u8]| {
+        let mut parameters = Parameters::new(family);
+        parameters.take(unit);
+        parameters.shape.is_some()
+    };
+    units.find_map(|unit| match unit {
+        [0xb3, ..] => Some(Coding::MpegVideo),
+        [0xb0, ..] => Some(Coding::Mpeg4Visual),
+        [0x27 | 0x47 | 0x67, ..] => is_set(Family::H264, unit).then_some(Coding::H264),
+        // A video parameter set has sixteen bits that are 1 (ITU-T H.265 7.3.2.1).
+        [0x40, 1, _, _, 0xff, 0xff, ..] => Some(Coding::H265),
+        [0x42, 1, ..] => is_set(Family::H265, unit).then_some(Coding::H265),
+        _ => None,
+    })
 }
 
 /// The head of a packet, in either form.
@@ -233,6 +239,82 @@ mod tests {
             packets.push((at, packet.stream, shown, packet.body().to_vec()));
         });
         (packets, walked)
+    }
+
+    /// The packet of this stream that carries these bytes.
+    fn coding_of(code: u8, body: &[u8]) -> Option<Coding> {
+        let head = [0x80, 0, 0];
+        let length = ((head.len() + body.len()) as u16).to_be_bytes();
+        let packet = [&[0, 0, 1, code], &length[..], &head, body].concat();
+        let mut coding = None;
+        walk(&packet, true, |_, packet| coding = packet.coding());
+        coding
+    }
+
+    #[test]
+    fn pictures_tell_what_they_are_where_a_decoder_can_start() {
+        // ffmpeg, libx264: 320 x 240.
+        let sps = [
+            0x67, 0x42, 0xc0, 0x0c, 0xda, 0x05, 0x07, 0xe8, 0x40, 0, 0, 3, 0, 0x40, 0, 0, 0x0c,
+            0x83, 0xc5, 0x0a, 0xa8,
+        ];
+        for head in [0x27, 0x47, 0x67] {
+            let stream = [
+                &[0, 0, 1, 9, 0xf0, 0, 0, 1, head],
+                &sps[1..],
+                &[0, 0, 1, 0x65, 0x88],
+            ];
+            assert_eq!(
+                coding_of(0xe0, &stream.concat()),
+                Some(Coding::H264),
+                "{head:x}"
+            );
+        }
+        let set = [0, 0, 1, 0x40, 1, 0x0c, 1, 0xff, 0xff, 1, 0x60];
+        assert_eq!(coding_of(0xe0, &set), Some(Coding::H265));
+        let sequence = [0, 0, 1, 0xb3, 0x14, 0, 0xf0, 0x13];
+        assert_eq!(coding_of(0xe0, &sequence), Some(Coding::MpegVideo));
+        // In the middle of a group of pictures: H.264, and slices of a high picture of MPEG-2.
+        assert_eq!(
+            coding_of(0xe0, &[0, 0, 1, 9, 0x30, 0, 0, 1, 0x41, 0x9a]),
+            None
+        );
+        assert_eq!(
+            coding_of(
+                0xe0,
+                &[
+                    0, 0, 1, 0x27, 0x2a, 0, 0, 1, 0x28, 0x2a, 0, 0, 1, 0x40, 0x33
+                ]
+            ),
+            None
+        );
+        assert_eq!(coding_of(0xe0, &[7; 40]), None);
+    }
+
+    #[test]
+    fn sound_is_told_by_frames_that_follow_one_another() {
+        // What is in the frames looks like the head of another kind.
+        let aac = [
+            &[0xff, 0xf1, 0x4c, 0x80, 1, 0xdf, 0xfc][..],
+            &[0xff, 0xfb, 0x90, 0x44],
+            &[0x21; 3],
+        ]
+        .concat();
+        assert_eq!(coding_of(0xc0, &aac.repeat(4)), Some(Coding::Adts));
+        // The packet begins in the middle of a frame.
+        assert_eq!(coding_of(0xc0, &aac.repeat(4)[7..]), Some(Coding::Adts));
+        // One frame that is longer than its packet.
+        let mut long = aac.clone();
+        (long[3], long[4]) = (0x81, 0xff);
+        assert_eq!(coding_of(0xc0, &long), Some(Coding::Adts));
+        // MPEG-1, layer II, 32 kbit/s at 48 kHz: 96 bytes.
+        let mut layer = [0; 96];
+        layer[..4].copy_from_slice(&[0xff, 0xfd, 0x14, 0]);
+        layer[20..22].copy_from_slice(&[0xff, 0xf1]);
+        assert_eq!(
+            coding_of(0xc0, &layer.repeat(3)[30..]),
+            Some(Coding::MpegAudio)
+        );
     }
 
     #[test]

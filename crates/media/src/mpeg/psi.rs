@@ -157,14 +157,22 @@ pub struct Programme<'a> {
     pub streams: &'a [Stated],
 }
 
+/// What a packet has completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completed {
+    /// A PAT that differs from the one before.
+    List,
+    /// The map of a programme: its PID.
+    Map(u16),
+}
+
 impl Programmes {
-    /// Takes a packet of any stream; the PID of the programme map that it completes.
-    pub fn take(&mut self, packet: &Packet) -> Option<u16> {
+    /// Takes a packet of any stream: what it completes.
+    pub fn take(&mut self, packet: &Packet) -> Option<Completed> {
         if packet.pid == PAT {
-            for section in self.pat.take(packet) {
-                self.list(&section);
-            }
-            return None;
+            let sections = self.pat.take(packet).into_iter();
+            let differs = sections.fold(false, |differs, section| self.list(&section) || differs);
+            return differs.then_some(Completed::List);
         }
         if !self.numbers.contains_key(&packet.pid) {
             return None;
@@ -178,7 +186,7 @@ impl Programmes {
         if self.follows || !self.maps.contains_key(&packet.pid) {
             self.maps.insert(packet.pid, map);
         }
-        Some(packet.pid)
+        Some(Completed::Map(packet.pid))
     }
 
     /// From here on, later maps replace those before them.
@@ -186,21 +194,32 @@ impl Programmes {
         self.follows = true;
     }
 
-    /// Takes a PAT.
-    fn list(&mut self, section: &[u8]) {
+    /// Takes a PAT. Whether it differs from the one before.
+    fn list(&mut self, section: &[u8]) -> bool {
         let Some(body) = body(section, 0, 8) else {
-            return;
+            return false;
         };
+        if self.listed == section {
+            return false;
+        }
         self.listed.clear();
         self.listed.extend_from_slice(section);
-        for entry in body.as_chunks::<4>().0 {
-            let number = u16::from_be_bytes([entry[0], entry[1]]);
-            let pid = u16::from_be_bytes([entry[2] & 0x1f, entry[3]]);
-            // Number 0 is the network's.
-            if number != 0 && self.numbers.len() < MAX_PROGRAMMES {
-                self.numbers.entry(pid).or_insert(number);
+        for (number, pid) in entries(body) {
+            if self.numbers.contains_key(&pid) {
+                if self.follows {
+                    self.numbers.insert(pid, number);
+                }
+            } else if self.numbers.len() < MAX_PROGRAMMES {
+                self.numbers.insert(pid, number);
             }
         }
+        true
+    }
+
+    /// Programmes that the last PAT lists, each with the PID of its map; `None`: it is one of several sections.
+    pub fn listed(&self) -> Option<impl Iterator<Item = (u16, u16)>> {
+        let is_whole = self.listed.get(7) == Some(&0);
+        is_whole.then(|| entries(body(&self.listed, 0, 8).unwrap_or_default()))
     }
 
     /// Whether all maps of the programmes that are listed are known.
@@ -269,6 +288,16 @@ fn body(section: &[u8], table: u8, head: usize) -> Option<&[u8]> {
         return None;
     }
     section.get(head..section.len().checked_sub(4)?)
+}
+
+/// Programmes that are listed between the head of a PAT and its checksum, each with the PID of its map.
+fn entries(body: &[u8]) -> impl Iterator<Item = (u16, u16)> {
+    let entries = body.as_chunks::<4>().0.iter().map(|entry| {
+        let number = u16::from_be_bytes([entry[0], entry[1]]);
+        (number, u16::from_be_bytes([entry[2] & 0x1f, entry[3]]))
+    });
+    // Number 0 is the network's.
+    entries.filter(|(number, _)| *number != 0)
 }
 
 /// 0 over a section with its checksum (ISO/IEC 13818-1 annex A).

@@ -277,6 +277,19 @@ impl Framing {
         }
     }
 
+    /// How the sound of a program stream is framed of which this is a packet: AAC or MPEG audio, which have the same
+    /// stream_id and much the same sync words. So the kind of which a whole frame comes first, or with whose frame the packet
+    /// begins; `None`: it does not tell.
+    pub fn of_packet(bytes: &[u8]) -> Option<Framing> {
+        let kinds = [Framing::Adts, Framing::Mpeg];
+        let whole = kinds.into_iter().filter_map(|kind| {
+            let frame = Frames::new(kind).next(bytes, true)?;
+            Some((frame.start, kind))
+        });
+        let first = whole.min_by_key(|(start, _)| *start).map(|(_, kind)| kind);
+        first.or_else(|| kinds.into_iter().find(|kind| kind.head(bytes).is_some()))
+    }
+
     /// Bytes that tell whether a frame begins with them. What is told of fewer could be told otherwise of more.
     fn longest_head(self) -> usize {
         match self {

@@ -8,7 +8,7 @@ use super::elementary::{Elementary, LONGEST};
 use super::multiplex::Multiplex;
 use super::pes::Carried;
 use super::ps;
-use super::psi::{Coding, Programme, Programmes, Stated};
+use super::psi::{Coding, Completed, Programme, Programmes, Stated};
 use super::ts::{self, Layout, PACKET, Packet};
 use crate::Nanos;
 use crate::index::IndexOptions;
@@ -27,9 +27,11 @@ const NONE: u8 = u8::MAX;
 /// The streams of the programme that is played.
 #[derive(Clone, Debug)]
 pub struct Streams {
-    /// The PID of its map, and its number.
+    /// The PID of its map.
     map: u16,
+    /// Its number at the beginning, and by now.
     pub programme: u16,
+    number: u16,
     pub all: Vec<Elementary>,
     /// The PID of the packets that state the programme's clock.
     clock_at: u16,
@@ -44,6 +46,8 @@ pub struct Streams {
     pub notes: Vec<String>,
     /// Streams that are not played; without their coding, where no other can follow under their number.
     passed: BTreeSet<(u16, Option<Coding>)>,
+    /// Streams of pictures whose coding is not known yet.
+    untold: BTreeSet<u16>,
     /// All of them as they are, where that can be sent.
     pub multiplex: Option<Box<Multiplex>>,
     scratch: Scratch,
@@ -106,10 +110,15 @@ impl Streams {
         let number = match self.all.iter().position(known) {
             Some(number) => number,
             None if self.passed.contains(&(packet.stream, None)) => return,
-            None => match self.add(packet) {
-                Some(number) => number,
-                None => {
+            None => match packet.coding().map(|coding| self.add(packet, coding)) {
+                Some(Some(number)) => number,
+                Some(None) => {
                     self.passed.insert((packet.stream, None));
+                    return;
+                }
+                // No decoder could start here either.
+                None => {
+                    self.untold.insert(packet.stream);
                     return;
                 }
             },
@@ -133,11 +142,12 @@ impl Streams {
         stream.carry(at, carried, &mut self.clock, &mut self.view);
     }
 
-    /// A stream of which the first packet has come; `None`: it is not played.
-    fn add(&mut self, packet: &ps::Packet) -> Option<usize> {
+    /// A stream of which the first packet has come that tells its coding; `None`: it is not played.
+    fn add(&mut self, packet: &ps::Packet, coding: Coding) -> Option<usize> {
+        self.untold.remove(&packet.stream);
         let stated = Stated {
             pid: packet.stream,
-            coding: packet.coding(),
+            coding,
             language: None,
         };
         let words = match &stated.coding {
@@ -190,6 +200,7 @@ impl Streams {
         Streams {
             map,
             programme,
+            number: programme,
             all,
             clock_at: NOWHERE,
             by_pid,
@@ -198,6 +209,7 @@ impl Streams {
             view: 0,
             notes,
             passed,
+            untold: BTreeSet::new(),
             multiplex: None,
             scratch: scratch.clone(),
         }
@@ -234,14 +246,68 @@ impl Streams {
             if self.date.is_none() {
                 self.date = date::stated(packet).map(|date| (date, self.clock.now()));
             }
-            let map = programmes.take(packet);
-            if let Some(map) = map.filter(|map| programmes.number(*map) == Some(self.programme)) {
-                self.map = map;
-                self.look_at(programmes, at);
+            match programmes.take(packet) {
+                Some(Completed::List) => self.leave_maps(programmes, at),
+                Some(Completed::Map(map)) if programmes.number(map) == Some(self.number) => {
+                    self.map = map;
+                    self.look_at(programmes, at);
+                }
+                Some(Completed::Map(map)) if self.goes_on_as(map, programmes) => {
+                    self.change_to(map, programmes, at);
+                }
+                Some(Completed::Map(_)) | None => {}
             }
             return;
         };
         stream.take(at, packet, &mut self.clock, &mut self.view);
+    }
+
+    /// Another PAT has come: packets that bring maps now, from byte `at` of the file on, carry no streams.
+    fn leave_maps(&mut self, programmes: &Programmes, at: u64) {
+        for (_, map) in programmes.listed().into_iter().flatten() {
+            self.frees(map, at);
+        }
+    }
+
+    /// Whether the film goes on in the programme whose map has come: its own is not listed any more, as where recordings of
+    /// several stations were joined, and this one has what is played.
+    fn goes_on_as(&self, map: u16, programmes: &Programmes) -> bool {
+        let Some(listed) = programmes.listed() else {
+            return false;
+        };
+        let listed: Vec<u16> = listed.map(|(number, _)| number).collect();
+        let is_listed = |number: u16| listed.contains(&number);
+        let has_picture = self.all.iter().any(Elementary::is_picture);
+        let mut codings = programmes.streams(map).iter().map(|stream| &stream.coding);
+        !is_listed(self.number)
+            && programmes.number(map).is_some_and(is_listed)
+            && match has_picture {
+                true => codings.any(Coding::is_picture),
+                false => codings.any(Coding::is_known),
+            }
+    }
+
+    /// From byte `at` of the file on, the programme with this map is played.
+    fn change_to(&mut self, map: u16, programmes: &Programmes, at: u64) {
+        let Some(number) = programmes.number(map) else {
+            return;
+        };
+        if self.notes.len() < MOST_NOTES {
+            self.notes.push(format!(
+                "from byte {at} on programme {number} is played: programme {} is not listed any more",
+                self.number
+            ));
+        }
+        (self.map, self.number) = (map, number);
+        self.look_at(programmes, at);
+        // What it does not have must not go on in packets of other programmes.
+        let is_stated = |stream: &Elementary| {
+            let stated = programmes.streams(map).iter();
+            stated.clone().any(|now| now.pid == stream.pid())
+        };
+        let others = self.all.iter().filter(|stream| !is_stated(stream));
+        let others: Vec<u16> = others.map(Elementary::pid).collect();
+        others.into_iter().for_each(|pid| self.frees(pid, at));
     }
 
     /// The programme's map has come again. A stream that it does not have any more goes on in one of the same coding that it has
@@ -367,6 +433,10 @@ impl Streams {
     }
 
     pub fn end(&mut self, lost: u64, len: u64) {
+        let untold = self.untold.iter();
+        self.notes.extend(untold.map(|stream| {
+            format!("track {stream} (picture that never says how it is coded) skipped")
+        }));
         for stream in &mut self.all {
             stream.finish(&mut self.clock, &mut self.view);
         }
