@@ -16,7 +16,7 @@ pub struct Sim {
         value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
     /// Run only this seed
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(..u64::MAX))]
     seed: Option<u64>,
     /// Viewers who come in each run
     #[arg(long, value_name = "N", default_value_t = Config::default().viewers,
@@ -32,6 +32,28 @@ pub struct Sim {
     /// Write violations and counters to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+}
+
+/// Says how a seed is run again, if it ends in a panic.
+struct Replay<'a> {
+    seed: u64,
+    flags: &'a str,
+}
+
+impl Replay<'_> {
+    fn say(&self) {
+        let Replay { seed, flags } = self;
+        println!("replay with: reelway sim --seed {seed} {flags} --trace");
+    }
+}
+
+impl Drop for Replay<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("seed {}: the code under simulation panics", self.seed);
+            self.say();
+        }
+    }
 }
 
 /// What came of a seed that is not as it should be: what does not hold, or that it came out differently a second time.
@@ -53,21 +75,25 @@ pub fn simulate(flags: &Sim) -> anyhow::Result<ExitCode> {
     };
     let replay = format!("--viewers {} --seconds {}", flags.viewers, flags.seconds);
     let seeds = match flags.seed {
-        Some(seed) => seed..seed.saturating_add(1),
+        Some(seed) => seed..seed + 1,
         None => 0..flags.seeds,
     };
     let (mut failed, mut sums) = (Vec::new(), Vec::<(&str, u64)>::new());
     let count = seeds.end - seeds.start;
     for seed in seeds {
+        let again = Replay {
+            seed,
+            flags: &replay,
+        };
         let outcome = run(seed, &config);
         for line in &outcome.trace {
             println!("{line}");
         }
-        let again = Config {
+        let quiet = Config {
             trace: false,
             ..config.clone()
         };
-        let wrong = wrong_of(&outcome, &run(seed, &again));
+        let wrong = wrong_of(&outcome, &run(seed, &quiet));
         for (nth, (name, value)) in outcome.counters.named().into_iter().enumerate() {
             match sums.get_mut(nth) {
                 Some((_, sum)) => *sum += value,
@@ -78,7 +104,7 @@ pub fn simulate(flags: &Sim) -> anyhow::Result<ExitCode> {
             for words in &wrong {
                 println!("seed {seed}: {words}");
             }
-            println!("replay with: reelway sim --seed {seed} {replay} --trace");
+            again.say();
             failed.push(json!({ "seed": seed, "violations": wrong }));
         }
     }

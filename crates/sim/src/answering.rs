@@ -17,6 +17,10 @@ use crate::node::{Ask, For, Held, Node};
 use crate::trace::Line;
 use crate::world::{BLOCK, LEAD};
 
+/// Film seconds after which a player has what it plays next, whatever comes of its beginning.
+const WELL_BEGUN: f64 = 20.0;
+/// A connection of so many times the film's rate is fast.
+const FAST: u64 = 4;
 /// After which a connection is closed whose client takes nothing.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -49,7 +53,10 @@ impl Node {
                 Next::Window(window) => break Some(window),
                 Next::End => break None,
                 Next::Parts => match answer.slices.next(packaged, &*of.samples) {
-                    Ok(Some(segment)) => answer.windows.add(segment.parts),
+                    Ok(Some(segment)) => {
+                        answer.due.extend(segment.parts.iter().cloned());
+                        answer.windows.add(segment.parts);
+                    }
                     _ => answer.windows.end(),
                 },
             }
@@ -62,10 +69,17 @@ impl Node {
             self.broken(Rule::Fetched, what);
             return self.breaks_off(id, track);
         };
+        let (follows, segment) = (answer.follows(&window), answer.segment);
         answer.leave = leave.map_or(0, |leave| leave.blocks as usize);
         self.leaves = self.leaves.saturating_sub(answer.leave);
         let range = window.film.clone();
         answer.window = window;
+        if !follows {
+            let what = format!(
+                "a window of segment {segment} of track {track} of film {film} has other bytes than follow"
+            );
+            self.broken(Rule::Fetched, what);
+        }
         let Some(range) = range else {
             return self.handed(answering);
         };
@@ -253,6 +267,29 @@ impl Node {
         fetching.next = segment + 1;
         let turn = fetching.turn;
         self.fetches(id, track, turn);
+    }
+
+    /// Once a second: players with fast connections do not run dry.
+    pub fn check_supply(&mut self) {
+        if self.explains(self.now) {
+            return;
+        }
+        let waits = self.fetchers.iter().filter_map(|(id, fetcher)| {
+            let film = &self.films[fetcher.film];
+            let mut tracks = fetcher.tracks.iter().zip(film.package.tracks());
+            let is_playing = fetcher.plays == Plays::Playing && fetcher.tracks[0].sent > WELL_BEGUN;
+            let is_fast = fetcher.speed >= film.rate() * FAST;
+            let has_more = tracks.any(|(track, of)| of.start(track.next).is_some());
+            let lacks = fetcher.lacks(self.now);
+            (is_playing && is_fast && has_more && lacks > SECOND).then_some((*id, lacks))
+        });
+        for (id, lacks) in waits.collect::<Vec<_>>() {
+            let what = format!(
+                "viewer {id} has waited {:.3} s for more of the film",
+                lacks as f64 / SECOND as f64
+            );
+            self.broken(Rule::OnTime, what);
+        }
     }
 
     /// What an answer pinned is let go.

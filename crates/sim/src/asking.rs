@@ -11,11 +11,21 @@ use reelway_rtsp::machine::{ConnId, Event as What, Said};
 use reelway_rtsp::message::Message;
 use reelway_rtsp::parser::Parser;
 
-use crate::client::{Asked, Client, address, name_of};
+use crate::client::{Asked, Client, SILENCE, address, name_of};
+use crate::config::Rule;
 use crate::events::Event;
 use crate::node::Node;
 use crate::trace::Line;
 use crate::viewer::State;
+
+/// What requests are answered with: they are done, wait for a better time, or come too late for the session.
+const ANSWERS: [u16; 4] = [200, 453, 454, 503];
+/// And with this where the film cannot be read.
+const CANNOT: u16 = 500;
+/// A request is answered within this, ns: places are held back for ten seconds at most.
+const ANSWERED: Nanos = 20 * SECOND;
+/// How long after its silence a session has ended, ns.
+const ENDS: Nanos = 5 * SECOND;
 
 impl Node {
     /// A viewer connects, and asks for their first track.
@@ -26,6 +36,7 @@ impl Node {
             is_interleaved: self.random.once_in(2),
             never_plays,
             asked: None,
+            asked_at: self.now,
             cseq: 0,
             session: None,
             told: [None; 2],
@@ -59,6 +70,7 @@ impl Node {
             return;
         };
         client.asked = Some(asked);
+        client.asked_at = self.now;
         client.cseq += 1;
         let title = self.films[client.film].name.replace(' ', "%20");
         let url = format!("rtsp://10.1.0.1:8554/{title}");
@@ -124,7 +136,23 @@ impl Node {
             return;
         };
         let is_well = status == 200;
-        match client.asked.take() {
+        let asked = client.asked.take();
+        let (tracks, cseq) = (self.films[client.film].title.tracks.len(), client.cseq);
+        let seqs = text.matches(";seq=").count();
+        let is_whole = !is_well || !matches!(asked, Some(Asked::Play(_))) || seqs == tracks;
+        let is_own = header("CSeq").is_some_and(|told| told == cseq.to_string());
+        let is_known =
+            ANSWERS.contains(&status) || status == CANNOT && self.unread.contains(&client.film);
+        if asked.is_none() || !is_own || !is_whole || !is_known {
+            let what = format!(
+                "viewer {id}, who asked for {asked:?} as number {cseq}, is answered: {text}"
+            );
+            self.broken(Rule::AnsweredOnce, what);
+        }
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
+        match asked {
             Some(Asked::Setup(_)) if client.never_plays => {}
             Some(Asked::Setup(track)) if is_well => {
                 let session = header("Session");
@@ -174,6 +202,7 @@ impl Node {
     /// A client's connection is closed. A session over UDP stays until it has been silent for too long.
     pub fn hangs_up(&mut self, id: u64) {
         if self.clients.remove(&id).is_some() {
+            self.silent.insert(id, self.now);
             self.happens_over_rtsp(What::Disconnected { conn: ConnId(id) });
         }
     }
@@ -216,8 +245,38 @@ impl Node {
             let (session, said) = (name_of(id), Said::Alive);
             self.happens_over_rtsp(What::Heard { session, said });
         }
+        self.check_sessions();
         let heard_until = self.now;
         self.happens_over_rtsp(What::Tick { heard_until });
+    }
+
+    /// Every request is answered in time, and the sessions of those end who say nothing any more.
+    fn check_sessions(&mut self) {
+        let now = self.now;
+        let waits =
+            |client: &&Client| client.asked.is_some() && client.asked_at.offset(ANSWERED) < now;
+        let waits = self.clients.iter().find(|(_, client)| waits(client));
+        if let Some((id, client)) = waits {
+            let what = format!(
+                "viewer {id} is not answered who asked for {:?}",
+                client.asked
+            );
+            self.broken(Rule::AnsweredOnce, what);
+        }
+        let viewers = &self.viewers;
+        self.silent.retain(|id, _| viewers.contains_key(id));
+        let long = SILENCE.as_nanos() as Nanos + ENDS;
+        let stays = self
+            .silent
+            .iter()
+            .find(|(_, since)| since.offset(long) < now);
+        if let Some((id, _)) = stays.filter(|_| !self.explains(now)) {
+            let what = format!(
+                "the session of viewer {id} goes on, who has said nothing for {} s",
+                long / SECOND
+            );
+            self.broken(Rule::BookingsReturn, what);
+        }
     }
 
     /// All leave.

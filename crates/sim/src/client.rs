@@ -9,6 +9,7 @@ use reelway_rtp::PayloadOptions;
 use reelway_rtsp::RtspConfig;
 use reelway_rtsp::film::{Film, Form, Identity};
 use reelway_rtsp::machine::{Machine, Settings};
+use reelway_time::Monotonic;
 
 use crate::film::Film as Played;
 
@@ -16,7 +17,8 @@ use crate::film::Film as Played;
 pub(crate) type Server = Machine<u64, usize>;
 
 /// How long a session may be silent.
-const SILENCE: Duration = Duration::from_secs(10);
+pub(crate) const SILENCE: Duration = Duration::from_secs(10);
+
 /// What a client has asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
@@ -39,6 +41,8 @@ pub(crate) struct Client {
     pub never_plays: bool,
     /// What it waits for.
     pub asked: Option<Asked>,
+    /// Since when it waits, or when it last did.
+    pub asked_at: Monotonic,
     pub cseq: u32,
     pub session: Option<String>,
     /// What RTP-Info said of each track, until the packet of this number has come.

@@ -317,7 +317,9 @@ impl Node {
     /// What is sent from now on does not follow what was sent.
     pub fn goes_elsewhere(&mut self, id: u64, at: Nanos) {
         if let Some(viewer) = self.viewers.get_mut(&id) {
-            (viewer.at, viewer.state, viewer.late) = (at, State::Preparing, false);
+            (viewer.at, viewer.state) = (at, State::Preparing);
+            viewer.begins_anew();
+            (viewer.begins, viewer.unseen) = (at, 0);
             viewer.is_apart = false;
             viewer.epoch += 1;
             let connection = viewer.connection.iter_mut();
@@ -347,7 +349,8 @@ impl Node {
         let is_missing = waits.any(|(_, due)| *due < now);
         let viewer = self.viewers.get_mut(&id)?;
         viewer.is_apart |= is_missing;
-        (viewer.state, viewer.late) = (State::Paused, false);
+        viewer.state = State::Paused;
+        viewer.begins_anew();
         viewer.connection.iter_mut().for_each(Connection::rests);
         viewer.at = at.unwrap_or(viewer.at);
         self.note(&Line::Pauses { viewer: id });
@@ -374,6 +377,7 @@ impl Node {
         if may {
             if let Some(viewer) = self.viewers.get_mut(&id) {
                 viewer.state = State::Preparing;
+                viewer.begins_anew();
             }
             self.lane.resume(id, id, self.now.nanos());
             self.acts();

@@ -56,21 +56,25 @@ pub enum Wrong {
 /// What must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
-    /// Every request to the pool is answered once.
+    /// Every request to the pool is answered once, and so is every request over RTSP.
     AnsweredOnce,
     /// A block that is given to a viewer is the one that was asked for, and nobody has it for another film.
     RightBlock,
+    /// A request for blocks fails only if a read of its film has.
+    Readable,
     /// Nothing pinned is evicted or read into.
     PinnedStays,
     /// The packets of a group are due within its time, and carry its bytes in order, out of the blocks under it.
     Planned,
     /// A viewer pins no more than is booked for their place in the film, or for a quarter second later.
     WithinBooking,
-    /// Nobody who was admitted waits for blocks past their due time without a cause.
+    /// Nobody who was admitted waits for blocks past their due time, or over HTTP for film, without a cause.
     OnTime,
-    /// Packets leave at their times, unless their group came late or a fault explains it.
+    /// Packets leave at their times, frames are left out and timetables moved on only where a group came late or a fault
+    /// explains it.
     SentOnTime,
-    /// Each packet of a film leaves once and in order, with sequence numbers that follow one another, or was left out.
+    /// Each packet of a film, from where a viewer begins to its end, leaves once and in order, with sequence numbers that follow
+    /// one another, or is one of a frame that was left out.
     InOrder,
     /// The first packet since PLAY has the number that RTP-Info said, and nothing comes before PLAY and after PAUSE.
     AsTold,
@@ -98,7 +102,7 @@ pub enum Rule {
     AsPutIn,
     /// When all have left, nothing is pinned, read or waited for.
     PinsReturn,
-    /// When all have left, nobody is booked, and no second to come has a load.
+    /// Sessions end whose viewers are silent; when all have left, nobody is booked, and no second to come has a load.
     BookingsReturn,
 }
 
@@ -108,6 +112,7 @@ impl Rule {
         match self {
             Rule::AnsweredOnce => "every request is answered once",
             Rule::RightBlock => "a block is given for one film only",
+            Rule::Readable => "what can be read is given",
             Rule::PinnedStays => "nothing pinned is evicted",
             Rule::Planned => "packets carry what their group's blocks hold",
             Rule::WithinBooking => "viewers pin no more than is booked for them",

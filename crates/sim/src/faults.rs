@@ -10,12 +10,13 @@ use crate::config::Rule;
 use crate::film::{Film, file_of};
 use crate::node::{IN_A_FILE, Node, READING};
 use crate::trace::Line;
+use crate::viewer::Viewer;
 
 /// For how long after a fault streams may be behind, ns: the burst rule lets what has gathered leave a little at a time.
 const CATCHING_UP: i64 = 250_000_000;
 
 impl Node {
-    /// One of the faults, at random.
+    /// One of the faults, at random. Refused packets, another film and those who never play explain no delay.
     pub fn fault(&mut self) {
         let mut seconds = Duration::from_millis(self.random.within(500, 6000));
         let mut until = self.now + seconds;
@@ -45,13 +46,14 @@ impl Node {
                 format!("the node stands still for {} ms", seconds.as_millis())
             }
             4 => {
-                let until = self.now + seconds / 4;
+                until = self.now + seconds / 4;
                 self.kernel.fill(until);
                 format!("the kernel has no room for packets for {} ms", millis / 4)
             }
             5 => {
                 let one_in = self.random.within(2, 20);
                 self.kernel.refuse(one_in, until);
+                until = self.now;
                 format!("the kernel refuses a packet of one send in {one_in} for {millis} ms")
             }
             6 => {
@@ -59,10 +61,14 @@ impl Node {
                 self.disk.part(one_in, until);
                 format!("one read in {one_in} is done in two parts for {millis} ms")
             }
-            7 => self.replace(),
+            7 => {
+                until = self.now;
+                self.replace()
+            }
             8 => {
                 let many = self.random.within(50, 1000);
                 self.crowd(many);
+                until = self.now;
                 format!("{many} clients over RTSP come, and never play")
             }
             _ => {
@@ -122,7 +128,7 @@ impl Node {
         } else if self.is_idle() {
             self.backlog = false;
         }
-        let moved = self.viewers.values().any(|viewer| viewer.late);
+        let moved = self.viewers.values().any(Viewer::is_late);
         if self.backlog
             || moved
             || ((!self.asks_again || self.is_unjudged) && self.is_overbooked().is_some())

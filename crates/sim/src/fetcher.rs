@@ -1,11 +1,12 @@
 //! A viewer over HTTP: a player that fetches segments of a picture and a sound.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use reelway_admission::BookingId;
 use reelway_demand::Eager;
 use reelway_media::Nanos;
-use reelway_package::Slices;
+use reelway_package::{Part, Slices};
 use reelway_pool::Pin;
 use reelway_time::Monotonic;
 use reelway_viewing::{Entry, Pace, Viewer, Window, Windows};
@@ -44,6 +45,8 @@ pub(crate) struct Answer {
     pub sent: u64,
     pub slices: Slices,
     pub windows: Windows,
+    /// The segment's parts that are in no window yet.
+    pub due: VecDeque<Part>,
     /// What is being read or was read last.
     pub window: Window,
     /// Blocks that it may pin; none where it is copied.
@@ -54,6 +57,24 @@ pub(crate) struct Answer {
     pub copies: Vec<(Block, Piece)>,
     /// The number of the window, if its connection was given them.
     pub given: Option<u64>,
+}
+
+impl Answer {
+    /// Whether a window has what comes next of the segment.
+    pub fn follows(&mut self, window: &Window) -> bool {
+        window
+            .parts
+            .iter()
+            .all(|part| match (part, self.due.pop_front()) {
+                (Part::Film(part), Some(Part::Film(due))) => {
+                    if part.end < due.end {
+                        self.due.push_front(Part::Film(part.end..due.end));
+                    }
+                    part.start == due.start && part.end <= due.end
+                }
+                (part, due) => due.as_ref() == Some(part),
+            })
+    }
 }
 
 /// A track that is fetched.
@@ -128,6 +149,13 @@ impl Fetcher {
             }
             Plays::Paused | Plays::Vanished => at,
         }
+    }
+
+    /// For how much film the player has nothing, which waits for it, ns.
+    pub fn lacks(&self, now: Monotonic) -> Nanos {
+        let (since, at) = self.clock;
+        let played = i64::try_from(now.since(since).as_nanos()).unwrap_or(Nanos::MAX);
+        at.saturating_add(played) - self.position(now)
     }
 
     /// The answer that is meant, if it is still on its way.

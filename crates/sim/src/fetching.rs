@@ -1,5 +1,6 @@
 //! Viewers over HTTP come, ask for segments, seek, pause, stop reading and leave.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -153,6 +154,7 @@ impl Node {
             sent: 0,
             slices,
             windows: Windows::of_parts(),
+            due: VecDeque::new(),
             window: Window::default(),
             leave: 0,
             pins: Vec::new(),

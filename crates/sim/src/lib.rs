@@ -39,11 +39,15 @@
 //!
 //! [`Rule`] has the list. Nobody may wait for blocks without a cause; these are causes:
 //!
-//! * An injected fault, until the disk has caught up and no viewer plays later than is booked for them.
+//! * An injected fault that can delay somebody, until the disk has caught up and no viewer plays later than is booked for
+//!   them: none waits for a group that came late, and no timetable was moved on, until they seek or pause.
 //! * Short notice ([`Counters::short_notice`]): the next group is asked for when the one at hand begins, so after a group of
 //!   one picture only that picture's time is left. Reads that are under way and the group's own take longer than that.
 //! * Newcomers ([`Counters::behind_newcomers`]): their groups are due 200 ms after they are asked for, which puts them ahead
 //!   of groups that are asked for little earlier than they are due.
+//!
+//! Viewers are sent their film from where they begin to its end, and who plays is sent something. Frames may be left out, and
+//! timetables moved on, for one of these causes only, and as many frames are missing as are counted as left out.
 //!
 //! Of a film in a file it is known what was put in, sample by sample. With that is compared what the index has, each block of a
 //! view, what a receiver makes of the packets of each group that was read, and the bytes of each window over HTTP. A block of a
@@ -62,7 +66,8 @@
 //! | `events.rs`, `order.rs` | what is to happen, in the order of its time |
 //! | `coming.rs` | viewers come and are judged, seek, pause, resume and leave |
 //! | `watching.rs` | groups are asked for, read, planned and given |
-//! | `sending.rs` | the lane's turns, and what is looked at of every packet |
+//! | `sending.rs` | the lane's turns, and the kernel that takes its packets |
+//! | `following.rs` | whether what viewers are sent is the film, from where they began to its end |
 //! | `client.rs`, `asking.rs` | clients over RTSP, and what they do |
 //! | `rtsp.rs` | what the actions of the server's RTSP machine are here |
 //! | `fetcher.rs`, `fetching.rs`, `answering.rs` | viewers over HTTP, what they do, and what they are sent |
@@ -102,6 +107,7 @@ mod files;
 mod filling;
 mod film;
 mod flows;
+mod following;
 mod giving;
 mod held;
 mod kernel;

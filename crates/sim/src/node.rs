@@ -1,6 +1,6 @@
 //! The node: the pool, the desk, the disk and the viewers, and the events in the order of their time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,6 +82,10 @@ pub(crate) struct Node {
     pub titles: Vec<usize>,
     /// A film began elsewhere than where it was judged to begin: more may be booked than there is.
     pub is_unjudged: bool,
+    /// The last who was judged again over RTSP, where from, and when.
+    pub judged: Option<(u64, Nanos, Monotonic)>,
+    /// Since when viewers over RTSP say nothing, whose sessions have not ended.
+    pub silent: BTreeMap<u64, Monotonic>,
     pub clients: BTreeMap<u64, Client>,
     /// Who has which booking.
     pub bookings: BTreeMap<BookingId, u64>,
@@ -109,6 +113,8 @@ pub(crate) struct Node {
     /// Reads that it is given at once.
     pub depth: u32,
     pub reads: BTreeMap<u64, Read<Pages>>,
+    /// Films of which a read has failed.
+    pub unread: BTreeSet<usize>,
     /// Blocks of views in the making, by the numbers of their reads.
     pub making: BTreeMap<u64, Making>,
     /// What is gathered on the way, kept from block to block.
@@ -313,6 +319,8 @@ impl Node {
             described,
             titles,
             is_unjudged: false,
+            judged: None,
+            silent: BTreeMap::new(),
             clients: BTreeMap::new(),
             bookings: BTreeMap::new(),
             fetchers: BTreeMap::new(),
@@ -333,6 +341,7 @@ impl Node {
             each: Duration::from_nanos(BLOCK * SECOND as u64 / rate),
             depth,
             reads: BTreeMap::new(),
+            unread: BTreeSet::new(),
             answers: VecDeque::new(),
             asked: BTreeMap::new(),
             tags: 0,

@@ -64,6 +64,9 @@ impl Node {
             block: read.id.block,
             ok: well,
         });
+        if !well {
+            self.unread.insert(read.source.of);
+        }
         let mixed_up = self.config.wrong == Some(Wrong::OtherBlock) && self.random.once_in(50);
         if let (true, Some(page)) = (well, &mut read.memory) {
             let film = read.id.film + u32::from(mixed_up);
@@ -136,6 +139,13 @@ impl Node {
                 Ok(Given::Blocks(pins)) => Some(pins),
                 _ => None,
             };
+            if held.is_none() && !self.unread.contains(&ask.film) {
+                let what = format!(
+                    "blocks {} on of film {} cannot be had, of which no read has failed",
+                    ask.first, ask.film
+                );
+                self.broken(Rule::Readable, what);
+            }
             return Some((ask, held));
         }
     }

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use reelway_demand::Carriage;
+use reelway_media::SECOND;
 use reelway_playout::{PlayInfo, StreamError};
 use reelway_rtsp::film::FilmError;
 use reelway_rtsp::machine::{Action, ConnId, Event as What};
 use reelway_rtsp::seam::{self, FirstPacket, Job, Newcomer, Outcome, PlayOrder, Refusal};
+use reelway_time::Monotonic;
 
 use crate::client::{Asked, name_of, viewer_of};
 use crate::config::Rule;
@@ -37,7 +39,10 @@ impl Node {
             }
             Action::Book { session, from, .. } => {
                 if let Some(id) = viewer_of(&session) {
-                    self.is_unjudged = true;
+                    let judged = self.judged.take();
+                    let is_judged =
+                        |(of, at, when)| of == id && at == from && self.is_in_second(when);
+                    self.is_unjudged |= !judged.is_some_and(is_judged);
                     let _ = self.rebook(id, from, false);
                 }
             }
@@ -70,6 +75,12 @@ impl Node {
             Action::Close { conn } => self.hangs_up(conn.0),
             Action::Rtcp { .. } | Action::Receives { .. } | Action::Show { .. } => {}
         }
+    }
+
+    /// Whether a moment lies in the second that it is.
+    fn is_in_second(&self, moment: Monotonic) -> bool {
+        let second = |moment: Monotonic| moment.nanos() / SECOND as u64;
+        second(moment) == second(self.now)
     }
 
     /// A job. `None`: it takes a while, and its outcome is told later.
@@ -108,7 +119,9 @@ impl Node {
                 Outcome::Located(viewer_of(&session).map_or(0, |id| self.position(id)))
             }
             Job::Judge { session, from, .. } => {
-                let may = viewer_of(&session).is_some_and(|id| self.rebook(id, from, true));
+                let id = viewer_of(&session);
+                let may = id.is_some_and(|id| self.rebook(id, from, true));
+                self.judged = id.filter(|_| may).map(|id| (id, from, self.now));
                 Outcome::Judged(if may {
                     Ok(())
                 } else {
@@ -136,6 +149,7 @@ impl Node {
                 };
                 if let Some(viewer) = self.viewers.get_mut(&id) {
                     viewer.state = State::Preparing;
+                    viewer.begins_anew();
                 }
                 self.lane.resume(id, id, self.now.nanos());
                 self.acts();

@@ -94,6 +94,8 @@ impl Node {
                 self.reports_over_rtsp();
                 self.gives_up_the_silent();
                 self.check_second();
+                self.check_progress();
+                self.check_supply();
             }
             Event::Close => {
                 self.closing = true;

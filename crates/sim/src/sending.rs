@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use reelway_demand::Carriage;
 use reelway_playout::{
-    Again, Cursor, Effect, Job, NewStream, OnLink, PacketPlace, Resend, State as Stands,
-    StreamError, Track,
+    Again, Cursor, Effect, Job, NewStream, OnLink, Resend, State as Stands, StreamError, TURN,
+    Track,
 };
 use reelway_rtsp::machine::Event as What;
 use reelway_time::Monotonic;
@@ -25,6 +25,7 @@ impl Node {
             return;
         };
         viewer.state = State::Preparing;
+        viewer.begins = viewer.at;
         let (film, at, sent) = (viewer.film, viewer.at, viewer.sent.clone());
         let carriage = viewer.carriage();
         let script = Arc::clone(&self.films[film].script);
@@ -85,6 +86,7 @@ impl Node {
         let now = self.now.nanos();
         if now.saturating_sub(meant) > self.rules.catch_up {
             self.lane.stood_still(now - meant);
+            self.check_all_mishaps();
         }
         self.tells_link();
         self.lane.turn(now);
@@ -122,6 +124,7 @@ impl Node {
                 }
                 Effect::Answer(_, answer) => self.answered(id, answer.map(|info| info.start)),
                 Effect::State(Stands::Ended) if self.is_over_rtsp(id) => {
+                    self.check_whole(id, place);
                     self.finished_over_rtsp(id)
                 }
                 Effect::Failed(error) if self.is_over_rtsp(id) => {
@@ -129,7 +132,10 @@ impl Node {
                     let (session, reason) = (name_of(id), error.to_string());
                     self.happens_over_rtsp(What::Failed { session, reason });
                 }
-                Effect::State(Stands::Ended) => self.leave(id, "the film is over"),
+                Effect::State(Stands::Ended) => {
+                    self.check_whole(id, place);
+                    self.leave(id, "the film is over");
+                }
                 Effect::Failed(error) => {
                     let why = self.judges_end(id, &error);
                     self.leave(id, why);
@@ -183,7 +189,7 @@ impl Node {
         };
         let (id, track) = (stream.id(), &stream.tracks[job.due.track]);
         let cap = track.cursor.head().map_or(0, |head| head.cap);
-        let (seq, at, dropped) = (track.seq, track.cursor.at(), stream.mishaps().dropped);
+        let (seq, at, mishaps) = (track.seq, track.cursor.at(), *stream.mishaps());
         let all = job.due.end - job.due.first;
         let (taken, refused) = self.kernel.takes(self.now, all, &mut self.random);
         let gone = taken + refused;
@@ -192,12 +198,12 @@ impl Node {
             self.check_told(id, job.due.track, seq);
         }
         if let Some((at, preface)) = at {
-            self.check_slice(id, job.due.track, (seq, at, preface, gone), dropped);
+            self.check_slice(id, job.due.track, (seq, at, preface, gone), &mishaps);
             self.travel(id, job.due.track, (seq, at, preface), taken);
         }
         self.check_burst(id, gone, cap);
         if gone > 0 {
-            self.check_time(id, job.due.at);
+            self.check_time(id, job.due.track, job.due.at);
         }
         self.counters.refused_packets += u64::from(refused);
         let bytes = self.lane.taken(job, (taken, refused), self.now.nanos());
@@ -206,9 +212,23 @@ impl Node {
         self.comes_to_next(job.place, job.due.track, id, gone);
     }
 
-    /// Packets of a viewer that are due at a moment leave now.
-    pub fn check_time(&mut self, id: u64, due: u64) {
-        let late = self.now.nanos().saturating_sub(due);
+    /// Packets of a viewer's track that are due at a moment leave now.
+    pub fn check_time(&mut self, id: u64, track: usize, due: u64) {
+        let now = self.now.nanos();
+        let late = now.saturating_sub(due);
+        let ahead = self.way.as_ref().map_or(0, |_| self.rules.link_ahead);
+        if due > now + TURN + ahead {
+            let what = format!(
+                "packets of viewer {id} leave {:.3} ms before their time",
+                (due - now) as f64 / 1e6
+            );
+            self.broken(Rule::SentOnTime, what);
+        }
+        if late <= LATE
+            && let Some(viewer) = self.viewers.get_mut(&id)
+        {
+            viewer.late[track] = false;
+        }
         let due = Monotonic::from_nanos(due);
         let is_explained = self.explains(due) || self.catches_up(id, due) || self.is_late(id);
         if late > self.may_be_late() && !is_explained {
@@ -230,74 +250,7 @@ impl Node {
     }
 
     fn is_late(&self, id: u64) -> bool {
-        self.viewers.get(&id).is_some_and(|viewer| viewer.late)
-    }
-
-    /// Packets leave in the order of the film, with sequence numbers that follow one another. Only frames that were left out
-    /// are missing.
-    pub fn check_slice(
-        &mut self,
-        id: u64,
-        track: usize,
-        (seq, at, preface, gone): (u16, PacketPlace, u16, u32),
-        dropped: u64,
-    ) {
-        let next = self.viewers.get(&id).and_then(|viewer| {
-            let next = viewer.sent[track].next?;
-            Some((viewer.film, next.group))
-        });
-        let before = next.map_or(0, |(film, group)| self.packets_of(film, track, group));
-        let Some(viewer) = self.viewers.get_mut(&id) else {
-            return;
-        };
-        if dropped > viewer.dropped {
-            self.counters.left_out += dropped - viewer.dropped;
-            viewer.dropped = dropped;
-            viewer.sent.iter_mut().for_each(|sent| sent.left_out = true);
-        }
-        let sent = &mut viewer.sent[track];
-        let left_out = std::mem::take(&mut sent.left_out);
-        let place = |at: &PacketPlace| (at.group, at.packet, at.preface.unwrap_or(u16::MAX));
-        let follows = match &sent.next {
-            None => true,
-            Some(next) if left_out => place(&at) >= place(next),
-            Some(next) => {
-                let is_whole = next.packet == before;
-                place(&at) == place(next)
-                    || (at.group == next.group + 1 && at.packet == 0 && is_whole)
-            }
-        };
-        let right = sent.seq == seq && follows;
-        let what = (!right).then(|| {
-            format!(
-                "viewer {id} is sent {at:?} of track {track} with number {seq}, and {:?} with number {} would follow",
-                sent.next, sent.seq
-            )
-        });
-        sent.seq = seq.wrapping_add(gone as u16);
-        sent.next = Some(match at.preface {
-            Some(nth) if u32::from(nth) + gone < u32::from(preface) => PacketPlace {
-                preface: Some(nth + gone as u16),
-                ..at
-            },
-            Some(_) => PacketPlace {
-                preface: None,
-                ..at
-            },
-            None => PacketPlace {
-                packet: at.packet + gone,
-                ..at
-            },
-        });
-        if let Some(what) = what {
-            self.broken(Rule::InOrder, what);
-        }
-    }
-
-    /// Packets of a group's plan.
-    fn packets_of(&mut self, film: usize, track: usize, group: u32) -> u32 {
-        let plan = self.films[film].plan(&mut self.kept, (track, group as usize), None);
-        plan.map_or(0, |(plan, _)| plan.plan.packets.len() as u32)
+        self.viewers.get(&id).is_some_and(Viewer::is_late)
     }
 
     /// No millisecond sees more than the burst rule allows.

@@ -299,7 +299,8 @@ impl fmt::Display for Line {
                 f,
                 "viewer {viewer} gets it {by_us} us late{}",
                 match (*caused, *short, *behind) {
-                    (true, ..) => ", which a fault explains",
+                    (true, ..) =>
+                        ", which is excused: by a fault, or as viewers are late or more is booked than there is",
                     (_, true, _) => ", as the group was asked for shortly before it was due",
                     (.., true) => ", as newcomers' groups went ahead of it",
                     _ => "",

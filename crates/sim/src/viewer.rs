@@ -33,8 +33,6 @@ pub(crate) struct Sent {
     pub next: Option<PacketPlace>,
     /// Packets of the group at hand.
     pub of_group: u64,
-    /// Frames may have been left out since.
-    pub left_out: bool,
     /// Where the last packets lie, by their numbers, where packets get lost.
     pub places: VecDeque<(u16, PacketPlace)>,
     /// Packets that were asked for again, and have not been sent since: group, packet, number in the preface.
@@ -63,6 +61,8 @@ pub(crate) struct Viewer {
     pub epoch: u32,
     /// Where they stand, while they do not play.
     pub at: Nanos,
+    /// From where on what they are sent is the film without a hole.
+    pub begins: Nanos,
     /// How they are sent their film, if not over UDP.
     pub connection: Option<Connection>,
     /// They came over RTSP.
@@ -71,8 +71,10 @@ pub(crate) struct Viewer {
     pub has_played: bool,
     /// They are still to be judged by where they really begin.
     pub is_new: bool,
-    /// They play later than is booked for them.
-    pub late: bool,
+    /// Which of their tracks are behind a group that came late.
+    pub late: [bool; 2],
+    /// They play later than is booked for them, as their timetable was moved.
+    pub moved: bool,
     /// They paused while a group was missing: one track has come further than the other.
     pub is_apart: bool,
     /// They vanish when they have asked for blocks.
@@ -81,8 +83,11 @@ pub(crate) struct Viewer {
     pub tries: u32,
     /// What was sent of each track.
     pub sent: [Sent; 2],
-    /// Frames that were left out.
+    /// Frames that were left out, and how many of them no gap has shown yet.
     pub dropped: u64,
+    pub unseen: u64,
+    /// How often their timetable was moved.
+    pub shifts: u32,
     /// Packets of the last millisecond: when, how many, and how many may leave in it by the rate of their frame.
     pub window: VecDeque<(u64, u32, u32)>,
     /// The last groups given to them, which only a wrong model keeps.
@@ -98,16 +103,20 @@ impl Viewer {
             state: State::Waiting,
             epoch: 0,
             at,
+            begins: at,
             connection: None,
             is_over_rtsp: false,
             has_played: false,
             is_new: true,
-            late: false,
+            late: [false; 2],
+            moved: false,
             is_apart: false,
             vanishes: false,
             tries: 0,
             sent: Default::default(),
             dropped: 0,
+            unseen: 0,
+            shifts: 0,
             window: VecDeque::new(),
             kept: VecDeque::new(),
         }
@@ -119,6 +128,16 @@ impl Viewer {
             Some(_) => Carriage::Tcp,
             None => Carriage::UdpV4,
         }
+    }
+
+    /// They begin or stand elsewhere: nothing of the place before counts.
+    pub fn begins_anew(&mut self) {
+        (self.late, self.moved) = ([false; 2], false);
+    }
+
+    /// Whether they play later than is booked for them.
+    pub fn is_late(&self) -> bool {
+        self.moved || self.late.contains(&true)
     }
 
     /// Whether their film is late as they do not read.

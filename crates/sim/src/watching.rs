@@ -113,8 +113,11 @@ impl Node {
             pins: &bytes.pins,
         });
         let held = held.as_ref().map(|held| held as &dyn Bytes);
-        let (plan, checked) = film.plan(&mut self.kept, id, held)?;
-        let received = held.map_or(Ok(()), |held| film.receives(&plan, id, held));
+        let planned = film.plan(&mut self.kept, id, held);
+        let received = match (&planned, held) {
+            (Ok((plan, _)), Some(held)) => film.receives(plan, id, held),
+            _ => Ok(()),
+        };
         self.counters.compared += u64::from(film.file.is_some());
         if let Err(why) = received {
             let what = format!(
@@ -123,6 +126,10 @@ impl Node {
             );
             self.broken(Rule::AsPutIn, what);
         }
+        let (plan, checked) = match planned {
+            Ok((plan, checked)) => (Some(plan), checked),
+            Err(error) => (None, Err(error.to_string())),
+        };
         if let Err(why) = checked {
             let what = format!(
                 "group {} of track {} of film {}: {why}",
@@ -130,6 +137,7 @@ impl Node {
             );
             self.broken(Rule::Planned, what);
         }
+        let plan = plan.ok_or_else(|| StreamError("it cannot be planned".to_owned()))?;
         Ok(Group::new(plan, bytes))
     }
 
@@ -181,14 +189,17 @@ impl Node {
         let long_due = |due: &Monotonic| due.offset(PATIENCE) < self.now;
         let waits = self.waits.iter().filter(|(_, due)| long_due(due));
         for (wait, due) in waits.map(|(wait, due)| (*wait, *due)).collect::<Vec<_>>() {
-            self.waits.remove(&wait);
             let (id, epoch, track, group) = wait;
             let place = self.lane.place_of(id);
             let stream = place.and_then(|place| self.lane.stream(place));
             let still = stream.is_some_and(|stream| stream.is_at(epoch));
             // All that viewers ask for who do not read is long due.
             let is_behind = self.viewers.get(&id).is_some_and(Viewer::is_behind);
-            if still && !is_behind && self.excused.offset(PATIENCE) < self.now {
+            let is_judged = !is_behind && self.excused.offset(PATIENCE) < self.now;
+            if !still || is_judged {
+                self.waits.remove(&wait);
+            }
+            if still && is_judged {
                 let by = self.now.since(due).as_secs_f64();
                 let what =
                     format!("viewer {id} waits {by:.3} s for group {group} of track {track}");
@@ -203,13 +214,18 @@ impl Node {
         let Waiter {
             viewer: id, want, ..
         } = *waiter;
+        let place = self.lane.place_of(id);
+        let stream = place.and_then(|place| self.lane.stream(place));
+        let at = stream.and_then(|stream| stream.tracks[want.track].cursor.at());
+        // What is to be sent again keeps nobody waiting.
+        let is_past = at.is_some_and(|(at, _)| at.group as usize > want.group);
         let Some(viewer) = self.viewers.get_mut(&id) else {
             return;
         };
-        if viewer.is_behind() {
+        if viewer.is_behind() || is_past {
             return;
         }
-        viewer.late = true;
+        viewer.late[want.track] = true;
         let blocks = &self.films[viewer.film].parts[want.track][want.group].blocks;
         let blocks = self.films[viewer.film].reads(blocks.end - blocks.start);
         let due = Monotonic::from_nanos(want.deadline);

@@ -76,7 +76,7 @@ impl Node {
             let track = stream.tracks.get(number);
             track.is_none_or(|track| track.cursor.is_done())
         });
-        let (seq, at, dropped) = (track.seq, track.cursor.at(), stream.mishaps().dropped);
+        let (seq, at, mishaps) = (track.seq, track.cursor.at(), *stream.mishaps());
         let viewer = self.viewers.get_mut(&id);
         let Some(connection) = viewer.and_then(|viewer| viewer.connection.as_mut()) else {
             return;
@@ -90,16 +90,16 @@ impl Node {
             self.check_told(id, due.track, seq);
         }
         if let Some((at, preface)) = at {
-            self.check_slice(id, due.track, (seq, at, preface, taken), dropped);
+            self.check_slice(id, due.track, (seq, at, preface, taken), &mishaps);
         }
-        if dropped > 0 {
+        if mishaps.dropped > 0 {
             self.broken(
                 Rule::InOrder,
                 format!("frames of viewer {id} are left out, who has a connection"),
             );
         }
         if taken > 0 && !was_behind {
-            self.check_time(id, due.at);
+            self.check_time(id, due.track, due.at);
         }
         let bytes = self.lane.wrote(place, due, taken, now.nanos());
         self.hand_over(id, Carriage::Tcp, (bytes as u32, taken));

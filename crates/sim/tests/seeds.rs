@@ -14,6 +14,17 @@ fn sum(into: &mut Vec<(&'static str, u64)>, counters: &Counters) {
     }
 }
 
+/// Names the seed that ends in a panic.
+struct Named(u64);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("seed {0}; replay: reelway sim --seed {0} --trace", self.0);
+        }
+    }
+}
+
 /// Runs seeds on all processors.
 fn each(seeds: std::ops::Range<u64>, run: impl Fn(u64) + Sync) {
     let next = AtomicU64::new(seeds.start);
@@ -23,7 +34,9 @@ fn each(seeds: std::ops::Range<u64>, run: impl Fn(u64) + Sync) {
             if seed >= seeds.end {
                 return;
             }
+            let named = Named(seed);
             run(seed);
+            drop(named);
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);

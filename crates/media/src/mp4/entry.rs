@@ -48,7 +48,7 @@ impl Entry {
 
     /// H.265 that has all its parameter sets here is announced as `hvc1`, though the file says that they may be in the samples,
     /// too: Apple's players take no `hev1`, and ffmpeg writes nothing else unless it is told to.
-    pub fn as_players_take_it(mut self) -> Entry {
+    pub fn for_players(mut self) -> Entry {
         if let Codec::H265(config) = &mut self.codec
             && config.fourcc == *b"hev1"
             && [&config.vps, &config.sps, &config.pps]

@@ -386,7 +386,7 @@ fn sample_entries(
         limits.describe(&entry, count)?;
         let entry = entry.first(count, &mut bytes)?;
         let known = Entry::parse(&entry, kind, version)?;
-        entries.push(known.map(Entry::as_players_take_it));
+        entries.push(known.map(Entry::for_players));
     }
     Ok(entries)
 }

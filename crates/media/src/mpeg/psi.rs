@@ -170,8 +170,10 @@ impl Programmes {
     /// Takes a packet of any stream: what it completes.
     pub fn take(&mut self, packet: &Packet) -> Option<Completed> {
         if packet.pid == PAT {
-            let sections = self.pat.take(packet).into_iter();
-            let differs = sections.fold(false, |differs, section| self.list(&section) || differs);
+            let mut differs = false;
+            for section in self.pat.take(packet) {
+                differs |= self.list(&section);
+            }
             return differs.then_some(Completed::List);
         }
         if !self.numbers.contains_key(&packet.pid) {
@@ -205,8 +207,10 @@ impl Programmes {
         self.listed.clear();
         self.listed.extend_from_slice(section);
         for (number, pid) in entries(body) {
-            if self.numbers.contains_key(&pid) {
-                if self.follows {
+            if let Some(before) = self.numbers.get(&pid) {
+                // Several programmes may have their maps in the same packets.
+                let stays = entries(body).any(|entry| entry == (*before, pid));
+                if self.follows && !stays {
                     self.numbers.insert(pid, number);
                 }
             } else if self.numbers.len() < MAX_PROGRAMMES {
