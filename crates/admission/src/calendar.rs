@@ -161,7 +161,9 @@ impl Calendar {
                 break;
             }
             let place = self.place(second);
-            let count = (BLOCK - place % BLOCK).min(left);
+            // Behind the calendar's last second its first one lies.
+            let held = (self.now + self.loads.len() as u64 - second) as usize;
+            let count = (BLOCK - place % BLOCK).min(left).min(held);
             if owed.now > 0 || self.most[place / BLOCK] + most > limit {
                 let (loads, needs) = (&self.loads[place..place + count], &mut needs[..count]);
                 play.inner(nth, needs);
@@ -442,6 +444,28 @@ mod tests {
         assert_eq!(
             calendar.overfull(start, &play(late), 150, 0),
             Some(BEGINNING)
+        );
+    }
+
+    #[test]
+    fn seconds_behind_the_last_one_of_the_ring_are_not_those_of_the_present() {
+        let play = |seconds: usize| {
+            Play::new(
+                Arc::new(Curve::new(vec![25; 4 * seconds])),
+                0,
+                usize::MAX,
+                0,
+            )
+        };
+        // What is booked has places behind those of the ring's last seconds, in the same block.
+        let first = BLOCK as u64 / 2;
+        let mut calendar = Calendar::new(first);
+        calendar.add(first, &play(BLOCK / 2));
+        let start = first + BLOCK as u64;
+        assert_eq!(calendar.overfull(start, &play(FIRST + BLOCK), 150, 0), None);
+        assert_eq!(
+            calendar.overfull(first, &play(FIRST + BLOCK), 150, 0),
+            Some(0)
         );
     }
 

@@ -314,7 +314,8 @@ pub(crate) fn bytes(tracks: &[TrackStory]) -> Vec<Finding> {
             "differ from the film's: bytes were changed",
         );
         count(track.unknown, Fault::Changed, "are not in the film");
-        if track.lost == 0 && track.displaced == 0 {
+        // Of a packet that came too late, the frame is not whole.
+        if track.lost == 0 && track.too_late == 0 && track.displaced == 0 {
             count(
                 track.missing,
                 Fault::Skipped,
@@ -345,7 +346,7 @@ fn feeding(fed: &Result<Fed, String>) -> Option<Finding> {
             many(fed.left_out, "access unit")
         ),
         Ok(fed) if fed.tracks_left_out > 0 => format!(
-            "{} could not be fed to the player: only H.264, H.265 and AAC can",
+            "{} could not be fed to the player: only H.264, H.265, AAC and Opus can",
             many(fed.tracks_left_out as u64, "track")
         ),
         Ok(_) => return None,

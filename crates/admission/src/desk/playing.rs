@@ -146,7 +146,7 @@ impl Desk {
             let is_as_judged = has_room && booked.from == first && booked.is_judged;
             let is_new = !booked.played && !is_as_judged;
             // Nobody begins without room, whatever the caller can do about it.
-            let ask = (is_new && !has_room) || (may_refuse && (self.config.ask_again || is_new));
+            let ask = is_new || (may_refuse && self.config.ask_again);
             let beside = self.beside(now, Some(id), needs);
             // There has to be room for what others need when they do not play beside this one any more, too.
             let mut trial = Trial::default();

@@ -297,6 +297,22 @@ fn who_never_began_and_has_no_room_any_more_is_asked_even_where_others_may_go_on
 }
 
 #[test]
+fn who_begins_elsewhere_than_where_they_were_judged_is_judged_there_whatever_may_be_refused() {
+    // Of little bytes for five minutes, of ten times as many for the next five.
+    let bytes = [vec![10_000; 300], vec![100_000; 300]].concat();
+    let film = demand(1000, &bytes);
+    let mut server = Server::with(ETH0, rate(&film) / 2);
+    let id = server.admit(1, &demand(1000, &bytes[..300])).unwrap();
+    let before = server.loads(ETH0);
+    let (_, needs) = server.needs(&film, (400 * SECOND, Nanos::MAX));
+    for may_refuse in [true, false] {
+        let played = server.desk.plays(server.now, id, &needs, may_refuse);
+        assert!(played.answer.is_err(), "{may_refuse}");
+        assert_eq!(server.loads(ETH0), before);
+    }
+}
+
+#[test]
 fn what_was_booked_when_the_viewer_came_is_kept_when_they_begin_at_once() {
     let film = film(100_000);
     let mut server = Server::with(ETH0, 10 * rate(&film));

@@ -1,6 +1,7 @@
 //! The least of HTTP/1.1 that a player needs: GET over a connection that is kept. Everything that comes is
 //! bounded.
 
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -153,7 +154,6 @@ impl Client {
         keep: bool,
         most: u64,
     ) -> Result<(Head, Vec<u8>, u64), Trouble> {
-        let silence = Trouble::Silence(self.patience.as_secs());
         let (mut stream, mut input) = match self.connection.take() {
             Some((to, stream, input)) if to == authority => (stream, input),
             _ => {
@@ -163,7 +163,7 @@ impl Client {
                 };
                 let stream = timeout(self.patience, connect(&with_port, self.source))
                     .await
-                    .map_err(|_| silence)?
+                    .unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
                     .map_err(|error| Trouble::Unreachable(with_port, error))?;
                 stream.set_nodelay(true)?;
                 (stream, Vec::new())

@@ -6,7 +6,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver as Queue, Sender, channel};
+use std::sync::mpsc::{Receiver as Queue, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -250,11 +250,12 @@ impl State {
                 Err(error) => return Err(error.into()),
             };
             // Before the packets: whoever asked for them was here before they came.
-            while let Ok(command) = queue.try_recv() {
-                if matches!(command, Command::Stop) {
-                    return Ok(());
+            loop {
+                match queue.try_recv() {
+                    Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return Ok(()),
+                    Ok(command) => self.command(command)?,
+                    Err(TryRecvError::Empty) => break,
                 }
-                self.command(command)?;
             }
             let mut behind = None;
             for event in &events[..ready] {

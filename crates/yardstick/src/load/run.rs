@@ -116,7 +116,12 @@ pub async fn run(options: Options, mut tell: impl FnMut(&Sample)) -> io::Result<
     let ran = run.all(&mut tell).await;
     let errors = probe.finish();
     ran?;
-    let Run { mut story, .. } = run;
+    let Run {
+        mut story,
+        shared: theirs,
+        ..
+    } = run;
+    drop(theirs);
     story.timing_error_p99_ms = millis(errors.percentile(0.99));
     let whole = story_of(&shared).await;
     story.packets += whole.packets;
@@ -265,8 +270,9 @@ impl Run {
             playing: self.viewers.len(),
             refused: self.story.refused,
             harmed: self.story.harmed + now.harmed,
-            packets: now.packets - self.before.packets,
-            bytes: now.bytes - self.before.bytes,
+            // A receiver that has failed counts nothing any more.
+            packets: now.packets.saturating_sub(self.before.packets),
+            bytes: now.bytes.saturating_sub(self.before.bytes),
             lost: now.lost as i64 - self.before.lost as i64,
             late_p50_ms: millis(late.percentile(0.5)),
             late_p99_ms: millis(late.percentile(0.99)),

@@ -1,6 +1,6 @@
 //! One RTSP control connection, with the frames interleaved in it.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -93,7 +93,7 @@ impl Connection {
         };
         let stream = timeout(PATIENCE, connect(&authority, source))
             .await
-            .map_err(|_| Trouble::Silence(PATIENCE.as_secs()))?
+            .unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
             .map_err(|error| Trouble::Unreachable(authority, error))?;
         stream.set_nodelay(true)?;
         Ok(Connection {
