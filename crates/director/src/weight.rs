@@ -68,7 +68,11 @@ pub(crate) fn weights(parts: &[Part], scheduler: Scheduler) -> Vec<u32> {
         _ => 1.0,
     };
     let largest = parts.iter().map(|part| part.weight).max().unwrap_or(0);
-    let finer = f64::from(FINE) / f64::from(largest.clamp(1, FINE));
+    // By locality the kernel compares weights with connections: an edge with more of them than its weight is overloaded.
+    let finer = match scheduler {
+        Scheduler::Locality | Scheduler::LocalityReplicated => 1.0,
+        _ => f64::from(FINE) / f64::from(largest.clamp(1, FINE)),
+    };
     let weight = |part: &Part| match (part.weight, part.share) {
         (0, _) | (_, 0) => 0,
         (weight, share) => {
