@@ -75,7 +75,8 @@ impl Times {
 /// gets a line for each step.
 ///
 /// # Errors
-/// The server cannot be started, or its films not made.
+/// The server cannot be started, or its films not made; or it cannot serve a single viewer on time, which says more about what
+/// else the machine does than about what it can carry.
 pub fn calibrate(
     (films, pool): (&[PathBuf], &Pool),
     folder: &Path,
@@ -91,9 +92,14 @@ pub fn calibrate(
     }
     tell("serving more and more viewers of 4 Mbit/s on one core …");
     let (most, tried) = processor((times, &cores), folder, tell)?;
+    if most == 0 {
+        bail!(
+            "not even one viewer was served on time, so nothing was stored: stop what else uses this machine, and calibrate again"
+        );
+    }
     Ok(Calibration {
         when: reelway_clock::real().to_string(),
-        cpu: (most > 0).then(|| u64::from(most) * VIEWER * cores.len() as u64),
+        cpu: Some(u64::from(most) * VIEWER * cores.len() as u64),
         disk,
         tried,
     })

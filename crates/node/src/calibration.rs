@@ -18,7 +18,7 @@ const CHART: &str = "calibration.svg";
 pub struct Calibration {
     /// When, RFC 3339.
     pub when: String,
-    /// Bytes a second that all cores together send; none if no viewer could be served.
+    /// Bytes a second that all cores together send; none in a file of an older version that could not serve a single viewer.
     pub cpu: Option<u64>,
     /// Bytes a second that the disks give; none where the films are too small to tell.
     pub disk: Option<u64>,
