@@ -14,13 +14,14 @@ from runner import Run
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # All tests are built with one set of features: with others, cargo would build everything anew.
 ALL = ["--workspace"]
-# Programs that have the machine for themselves: they measure times to the microsecond or how fast a download is, or take all of
-# the processors. All others wait for players' and films' own times most of theirs, and run side by side.
+# Programs that have the machine for themselves: they measure times to the microsecond, how fast a download is or whether a full
+# link carries all that was admitted, or take all of the processors. All others wait for players' and films' own times most of theirs, and run side by side.
 ALONE = {
     "reelway-clock",
     "reelway-clock-preload::contract",
     "reelway-clock::threads",
     "reelway-sim::seeds",
+    "reelway-tests::crowd",
     "reelway-tests::downloads",
 }
 
@@ -53,7 +54,6 @@ LONGEST = {
         "reelway-tests::rtsp_ffmpeg",
         "reelway-tests::director",
         "reelway-tests::origins",
-        "reelway-tests::crowd",
         "reelway-tests::unplayed",
         "reelway-tests::rtsp_gstreamer",
         "reelway-tests::unread",

@@ -3,7 +3,7 @@
 
     rtspsrc.py URL udp|tcp STEP...
 
-Steps: `play:SECONDS`, `seek:SECONDS` (of the film), `pause:SECONDS`, `end` (to the film's end).
+Steps: `play:SECONDS` (from when all tracks have begun), `seek:SECONDS` (of the film), `pause:SECONDS`, `end` (to the film's end).
 
 Writes JSON, one object a line:
     {"unit": "video", "run": 1, "at": 2.04, "hashes": [...]}     an access unit as received
@@ -128,6 +128,9 @@ class Viewer:
         self.run = 0
         self.failure = None
         self.sinks = []
+        # Whether all tracks are there, and how many have shown something.
+        self.complete = False
+        self.shown = 0
         self.obus = Obus(os.environ["OBUS_TO"]) if "OBUS_TO" in os.environ else None
         self.pipeline = Gst.Pipeline.new()
         self.source = Gst.ElementFactory.make("rtspsrc")
@@ -137,12 +140,22 @@ class Viewer:
         self.source.set_property("udp-buffer-size", 4_000_000)
         Gst.util_set_object_arg(self.source, "protocols", protocol)
         self.source.connect("pad-added", self.pad_added)
+        self.source.connect("no-more-pads", self.no_more_pads)
         self.pipeline.add(self.source)
         self.bus = self.pipeline.get_bus()
 
     def say(self, **words):
         with self.lock:
             print(json.dumps(words), flush=True)
+
+    def tell(self, name):
+        """Wakes up who waits for the first of each track."""
+        words = Gst.Structure.new_empty(name)
+        self.bus.post(Gst.Message.new_application(self.source, words))
+
+    def no_more_pads(self, _source):
+        self.complete = True
+        self.tell("complete")
 
     def pad_added(self, _source, pad):
         caps = pad.get_current_caps().get_structure(0)
@@ -157,6 +170,8 @@ class Viewer:
         segments = {}
         # Of the packet at hand, where units are put together by it: rtspsrc corrects the times of units by when packets come.
         stamp = {}
+        # Whether something was shown.
+        shown = []
 
         def begins(where, event):
             if event.type == SEGMENT:
@@ -201,6 +216,11 @@ class Viewer:
                 begins("frame", event)
                 return PASS
             self.say(frame=kind, **place("frame", info.get_buffer()))
+            if not shown:
+                shown.append(True)
+                with self.lock:
+                    self.shown += 1
+                self.tell("shown")
             return PASS
 
         self.sinks.append(branch.get_by_name("sink"))
@@ -250,6 +270,10 @@ class Viewer:
         self.say(step=f"{name}:{value}", run=self.run)
         if name == "play":
             self.state(Gst.State.PLAYING)
+            # A busy machine may take longer to begin than is to be played.
+            while not self.complete or self.shown < len(self.sinks):
+                if not self.wait(PATIENCE, Gst.MessageType.APPLICATION):
+                    sys.exit("nothing came")
             self.wait(float(value))
         elif name == "pause":
             # A sink that has nothing at hand would wait for the next buffer, and PLAYING for that: rtspsrc would pause for good,

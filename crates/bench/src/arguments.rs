@@ -1,5 +1,29 @@
 //! How every experiment reads its arguments.
 
+use std::str::FromStr;
+
+/// A number of seconds, minutes and the like: more than 0, and finite.
+pub(crate) fn positive(text: &str) -> Result<f64, String> {
+    let number: f64 = text
+        .parse()
+        .map_err(|_| format!("'{text}' is not a number"))?;
+    match number.is_finite() && number > 0.0 {
+        true => Ok(number),
+        false => Err("must be more than 0".to_owned()),
+    }
+}
+
+/// A number of rounds, films and the like: at least one.
+pub(crate) fn one_or_more<T: FromStr + PartialOrd + From<u8>>(text: &str) -> Result<T, String> {
+    let number: T = text
+        .parse()
+        .map_err(|_| format!("'{text}' is not a number"))?;
+    match number >= T::from(1) {
+        true => Ok(number),
+        false => Err("must be at least 1".to_owned()),
+    }
+}
+
 /// The arguments of an experiment; wrong usage ends the process as everywhere.
 pub(crate) fn arguments<A: clap::Parser>(name: &str, args: &[String]) -> A {
     let name = format!("reelway bench {name}");
@@ -9,4 +33,19 @@ pub(crate) fn arguments<A: clap::Parser>(name: &str, args: &[String]) -> A {
     let parsed = command.try_get_matches_from(std::iter::once(&name).chain(args));
     let parsed = parsed.and_then(|matches| A::from_arg_matches(&matches));
     parsed.unwrap_or_else(|error| error.exit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_make_no_experiment_are_refused() {
+        for text in ["0", "-1", "nan", "inf", "1e999", "", "five"] {
+            assert!(positive(text).is_err(), "{text}");
+            assert!(one_or_more::<u32>(text).is_err(), "{text}");
+        }
+        assert_eq!(positive("0.5"), Ok(0.5));
+        assert_eq!(one_or_more::<usize>("7"), Ok(7));
+    }
 }

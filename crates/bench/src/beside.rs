@@ -9,13 +9,13 @@ use reelway_node::process::Server;
 use reelway_yardstick::{Histogram, Reference};
 use serde_json::json;
 
-use crate::arguments::arguments;
-use crate::bed::Folder;
+use crate::arguments::{arguments, one_or_more};
+use crate::bed::{Folder, cores};
 use crate::film::{Recipe, make_many};
 use crate::http::load::{Load, SEGMENT, Target};
 use crate::reference;
 use crate::report::{Figure, Report};
-use crate::serve::Crowd;
+use crate::serve::{ARRIVALS, Crowd};
 use crate::stats::Spread;
 
 /// Arguments of the experiment.
@@ -26,16 +26,16 @@ use crate::stats::Spread;
 )]
 struct Args {
     /// Viewers over RTSP/UDP at once
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 200, value_parser = one_or_more::<usize>)]
     viewers: usize,
     /// Seconds that each viewer watches
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = one_or_more::<u32>)]
     seconds: u32,
     /// Megabits a second over HTTP
     #[arg(long, default_value_t = 2000)]
     http: u32,
     /// Runs of each, in turns; the median counts
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, value_parser = one_or_more::<usize>)]
     rounds: usize,
 }
 
@@ -60,6 +60,8 @@ struct Run {
 /// Runs the experiment.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let args: &Args = &arguments("beside", args);
+    // Readers over HTTP are threads of this one.
+    cores::leave_the_servers();
     let folder = Folder::make("bench-beside")?;
     let films = folder.path().join("films");
     let recipe = Recipe::usual(args.seconds + 60, FILMS.1);
@@ -98,7 +100,8 @@ fn watch(
         films: FILMS.0,
         seconds: args.seconds,
     };
-    let seconds = Duration::from_secs(args.seconds.into());
+    // From the first viewer's coming to the last one's leaving.
+    let seconds = Duration::from_secs(args.seconds.into()) + ARRIVALS;
     let (stories, bytes) = std::thread::scope(|scope| -> anyhow::Result<_> {
         let beside = (http > 0).then(|| scope.spawn(|| load.run(seconds, 0, &|_| {})));
         let stories = crowd.watches(server, references)?;

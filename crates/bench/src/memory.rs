@@ -16,6 +16,7 @@ use reelway_media::{IndexOptions, Kind};
 use reelway_yardstick::{http, rtsp};
 use serde_json::json;
 
+use crate::arguments::one_or_more;
 use crate::bed::{Folder, cores};
 use crate::film::{Recipe, make};
 use crate::report::{Figure, Report};
@@ -29,10 +30,10 @@ use reelway_node::process::Server;
 )]
 struct Args {
     /// Viewers, each of a film of their own
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 200, value_parser = one_or_more::<usize>)]
     viewers: usize,
     /// Seconds that they watch over RTSP, and again over HLS
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = one_or_more::<u32>)]
     seconds: u32,
     /// Memory for film blocks, in MiB
     #[arg(long, default_value_t = 256)]
@@ -256,7 +257,7 @@ async fn over_hls(server: &Server, args: &Args) -> anyhow::Result<usize> {
         };
         tasks.push(tokio::spawn(async move {
             tokio::time::sleep(wait).await;
-            http::watch(&url, &options, None, || false).await
+            http::watch(&url, &options, None, (|| false, |_, _| {})).await
         }));
     }
     let (mut harmed, mut bytes) = (0, 0);

@@ -7,7 +7,7 @@ use clap::Parser;
 use reelway_yardstick::{Histogram, Reference, Story, rtsp};
 use serde_json::json;
 
-use crate::arguments::arguments;
+use crate::arguments::{arguments, one_or_more};
 use crate::bed::{Folder, Standstill, cores};
 use crate::film::{Recipe, make_many};
 use crate::reference;
@@ -22,13 +22,13 @@ use reelway_node::process::Server;
 )]
 struct Args {
     /// Viewers at once
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 200, value_parser = one_or_more::<usize>)]
     viewers: usize,
     /// Films
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = one_or_more::<usize>)]
     films: usize,
     /// Seconds that each viewer watches
-    #[arg(long, default_value_t = 120)]
+    #[arg(long, default_value_t = 120, value_parser = one_or_more::<u32>)]
     seconds: u32,
     /// Bits a second of a film's picture
     #[arg(long, default_value_t = 4_000_000)]
@@ -52,7 +52,7 @@ pub struct Crowd {
 /// The server's own burst rule: packets of a stream in any millisecond.
 const BURST: u32 = 8;
 /// Viewers come one after the other over this time.
-const ARRIVALS: Duration = Duration::from_secs(4);
+pub const ARRIVALS: Duration = Duration::from_secs(4);
 
 /// Runs the experiment.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {

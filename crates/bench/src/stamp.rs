@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::UNIX_EPOCH;
 
+use crate::bed::cores;
+
 /// Processor, cores, memory and kernel, as the system shows them.
 pub fn machine() -> String {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
@@ -14,7 +16,7 @@ pub fn machine() -> String {
     };
     let processor = field(&read("/proc/cpuinfo"), "model name")
         .unwrap_or_else(|| std::env::consts::ARCH.into());
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = cores::configured();
     let memory = field(&read("/proc/meminfo"), "MemTotal")
         .and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
     let kernel = read("/proc/sys/kernel/osrelease");

@@ -15,9 +15,13 @@ impl Spread {
     /// Of at least one value; of none, all are NaN.
     pub fn of(mut values: Vec<f64>) -> Spread {
         values.sort_by(f64::total_cmp);
+        let middle = values.len().saturating_sub(1) / 2;
+        let half = values.len() / 2;
+        let median = |at: usize| values.get(at).copied().unwrap_or(f64::NAN);
         Spread {
             low: at(&values, 0.0),
-            median: at(&values, 0.5),
+            // Of an even number of values, what lies between the two in the middle.
+            median: (median(middle) + median(half)) / 2.0,
             high: at(&values, 1.0),
         }
     }
@@ -30,4 +34,24 @@ pub fn at(sorted: &[f64], share: f64) -> f64 {
         .get((last as f64 * share).round() as usize)
         .copied()
         .unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_lies_in_the_middle() {
+        for (values, median) in [
+            (vec![3.0], 3.0),
+            (vec![1.0, 4.0], 2.5),
+            (vec![9.0, 1.0, 2.0], 2.0),
+            (vec![8.0, 1.0, 2.0, 4.0], 3.0),
+        ] {
+            let spread = Spread::of(values.clone());
+            assert_eq!(spread.median, median, "{values:?}");
+            assert!(spread.low <= median && median <= spread.high);
+        }
+        assert!(Spread::of(Vec::new()).median.is_nan());
+    }
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, ensure};
 use clap::Parser;
 use serde_json::{Value, json};
 
-use crate::arguments::arguments;
+use crate::arguments::{arguments, one_or_more};
 use crate::bed::Folder;
 use crate::chart::{self, Axis, Mark, Series};
 use crate::film::{Recipe, SOUND, make_many};
@@ -25,18 +25,18 @@ use reelway_node::process::Server;
 )]
 struct Args {
     /// Viewers at once
-    #[arg(long, default_value_t = 2000)]
+    #[arg(long, default_value_t = 2000, value_parser = one_or_more::<u32>)]
     viewers: u32,
     /// Films
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 4, value_parser = one_or_more::<u32>)]
     films: u32,
     /// Seconds that are judged with all viewers there
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = one_or_more::<u32>)]
     seconds: u32,
     /// Bits a second of a film
     #[arg(long, default_value_t = 4_000_000)]
     rate: u64,
-    /// New viewers a second
+    /// New viewers a second, in tens
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(10..=10_000))]
     per_second: u32,
 }
@@ -49,7 +49,8 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let args: &Args = &arguments("yardstick", args);
     let folder = Folder::make("bench-yardstick")?;
     let films = folder.path().join("films");
-    let coming = args.viewers / args.per_second + 2;
+    let tenth = args.per_second / 10;
+    let coming = args.viewers / (10 * tenth) + 2;
     let length = coming + args.seconds;
     let picture = args.rate.saturating_sub(SOUND);
     make_many(
@@ -69,7 +70,6 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     for number in 0..args.films {
         command.arg(format!("rtsp://{}/film{number:02}", server.rtsp));
     }
-    let tenth = args.per_second / 10;
     command
         .arg(format!("--clients={}", args.viewers))
         .arg(format!("--arrivals=steps:{tenth}+{tenth}/100ms"))

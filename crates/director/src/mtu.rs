@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use reelway_ipvs::Tunnel;
+use reelway_ipvs::{Method, Tunnel};
 use reelway_sys::path::is_too_large;
 use socket2::{Domain, Protocol, Socket, Type};
 use tracing::{info, warn};
@@ -37,9 +37,12 @@ pub(crate) fn overhead(tunnel: Tunnel, is_v6: bool) -> u32 {
     }
 }
 
-/// Measures the way of a tunnel to an edge, and logs what that means for viewers. It takes up to some seconds, beside everything
-/// else.
-pub(crate) fn look(edge: IpAddr, tunnel: Tunnel) {
+/// Measures the way to an edge that gets packets through a tunnel, and logs what that means for viewers. It takes up to some
+/// seconds, beside everything else.
+pub(crate) fn look(edge: IpAddr, method: Method) {
+    let Method::Tunnel(tunnel) = method else {
+        return;
+    };
     let look = move || match measure(edge) {
         Ok(Some(Way { network, carries })) => {
             let fits = carries - overhead(tunnel, edge.is_ipv6());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use reelway_clock::Monotonic;
-use reelway_ipvs::{Method, Table, Target};
+use reelway_ipvs::{Table, Target};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
@@ -377,9 +377,7 @@ impl Director {
             match health.checked(result, now, &self.config.health) {
                 Some(Event::Up) => {
                     info!("edge {} gets viewers", config.address);
-                    if let Method::Tunnel(tunnel) = self.config.method {
-                        mtu::look(config.address, tunnel);
-                    }
+                    mtu::look(config.address, self.config.method);
                 }
                 Some(Event::Down(why)) => {
                     pace.forget();
@@ -473,8 +471,11 @@ impl Director {
         for state in self.table.destinations(&target)? {
             let edges = self.edges.iter_mut();
             let has_viewers = |edge: &&mut Edge| edge.config.address == state.address.ip();
-            let known = edges.filter(|edge| state.weight > 0 && has_viewers(edge));
-            known.for_each(|edge| edge.health = Health::up());
+            for edge in edges.filter(|edge| state.weight > 0 && has_viewers(edge)) {
+                edge.health = Health::up();
+                info!("edge {} has viewers already", edge.config.address);
+                mtu::look(edge.config.address, self.config.method);
+            }
         }
         Ok(())
     }

@@ -315,6 +315,7 @@ impl Inner {
         if let Some(known) = &known
             && listed.hint.is_some()
             && known.hint == listed.hint
+            && self.source.is_comparable(&known.film)
         {
             return as_it_was(known);
         }

@@ -381,13 +381,16 @@ impl Source {
         Ok(same)
     }
 
+    /// Whether all is known that other endpoints' films are compared with.
+    pub fn is_comparable(&self, film: &Film) -> bool {
+        self.endpoints.len() < 2 || film.spots.get().is_some()
+    }
+
     /// Looks at the film's spots, where other endpoints may have to be compared with it.
     pub async fn look_at_spots(&self, film: &Film, endpoint: usize) -> Result<(), Fault> {
-        if let (true, None, Pin::Is(version)) = (
-            self.endpoints.len() > 1,
-            film.spots.get(),
-            film.pin(endpoint),
-        ) {
+        if !self.is_comparable(film)
+            && let Pin::Is(version) = film.pin(endpoint)
+        {
             let digest = self.spots(endpoint, &film.path, &version).await?;
             let _ = film.spots.set(digest);
         }

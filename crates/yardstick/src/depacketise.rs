@@ -48,6 +48,8 @@ pub struct Depacketiser {
     rtp_time: Option<u32>,
     /// A packet of the access unit is missing.
     broken: bool,
+    /// Packets missing before the next.
+    missing: u64,
 }
 
 impl Depacketiser {
@@ -60,11 +62,13 @@ impl Depacketiser {
             fragment: None,
             rtp_time: None,
             broken: false,
+            missing: 0,
         }
     }
 
-    /// A packet was lost or came out of order: the unit in the making is not whole.
-    pub fn gap(&mut self) {
+    /// So many packets were lost before the next: the unit in the making is not whole.
+    pub fn gap(&mut self, packets: u64) {
+        self.missing += packets;
         self.broken = true;
         self.fragment = None;
     }
@@ -78,6 +82,7 @@ impl Depacketiser {
         marker: bool,
         whole: &mut impl FnMut(WholeUnit<'_>),
     ) -> Result<(), String> {
+        let missing = std::mem::take(&mut self.missing);
         match self.format {
             Format::Whole => {
                 whole(WholeUnit {
@@ -90,8 +95,9 @@ impl Depacketiser {
             Format::AacHbr { unit_ticks } => aac(payload, rtp_time, unit_ticks, whole),
             Format::H264 | Format::H265 => {
                 if self.rtp_time.is_some_and(|time| time != rtp_time) {
-                    // Without a marker before: its end was lost.
+                    // Without a marker before: its end was lost, and of several packets the others may be this unit's.
                     self.clear();
+                    self.broken = missing > 1;
                 }
                 self.rtp_time = Some(rtp_time);
                 let done = if self.format == Format::H264 {
@@ -262,4 +268,41 @@ fn aac(
         at += size;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_of_which_a_packet_is_lost_is_not_whole() {
+        // Two pictures of two slices each: packet, RTP time, marker.
+        let sent = [(1, 0, false), (2, 0, true), (3, 90, false), (4, 90, true)];
+        for (lost, expected) in [
+            (&[][..], &[0, 90][..]),
+            (&[2], &[90]),
+            (&[3], &[0]),
+            (&[2, 3], &[]),
+            // The picture before it may have had more packets than these, or fewer.
+            (&[1, 2], &[]),
+            (&[1, 2, 3], &[]),
+        ] {
+            let mut depacketiser = Depacketiser::new(Format::H264);
+            let (mut whole, mut missing) = (Vec::new(), 0);
+            for (number, rtp_time, marker) in sent {
+                if lost.contains(&number) {
+                    missing += 1;
+                    continue;
+                }
+                if missing > 0 {
+                    depacketiser.gap(std::mem::take(&mut missing));
+                }
+                let slice = [0x41, number];
+                let mut note = |unit: WholeUnit<'_>| whole.push(unit.rtp_time);
+                let pushed = depacketiser.push(&slice, rtp_time, marker, &mut note);
+                pushed.expect("a slice");
+            }
+            assert_eq!(whole, expected, "without {lost:?}");
+        }
+    }
 }

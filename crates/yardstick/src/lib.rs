@@ -16,6 +16,7 @@ mod histogram;
 pub mod http;
 pub mod light;
 pub mod load;
+mod media_clock;
 mod meter;
 mod mp4;
 mod order;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::course::Course;
 use crate::depacketise::{Depacketiser, Format};
+use crate::media_clock::MediaClock;
 use crate::order::{Arrival, Order, Out};
 use crate::packet::parse;
 use crate::playback::{Arrived, usual_step};
@@ -19,11 +20,7 @@ use crate::verdict::{Fault, Finding};
 #[derive(Debug)]
 pub(crate) struct TrackMeter {
     pub story: TrackStory,
-    pub clock_rate: u32,
-    /// RTP timestamp of the place `from`, from RTP-Info.
-    pub rtp_from: u32,
-    /// Where in the film the play began, ns.
-    pub from: i64,
+    clock: MediaClock,
     pub reports: Reports,
     depacketiser: Option<Depacketiser>,
     /// Whether a missing packet breaks the access unit after it.
@@ -39,6 +36,8 @@ pub(crate) struct TrackMeter {
     order: Order<Packet>,
     /// Access units that came.
     pub arrivals: Vec<Arrived>,
+    /// The film's times of those that the film has, ns.
+    compared: Vec<i64>,
     pub course: Course,
     current: Option<(u32, Arrived)>,
     /// Packets are missing before the next.
@@ -48,8 +47,6 @@ pub(crate) struct TrackMeter {
     repair: Repair,
     /// Whole access units for a player; none where there is none.
     pub kept: Option<Vec<Kept>>,
-    /// The film's time of the newest packet, ns.
-    newest: i64,
 }
 
 /// An access unit for a player.
@@ -85,9 +82,7 @@ impl TrackMeter {
                 is_video,
                 ..TrackStory::default()
             },
-            clock_rate: clock_rate.max(1),
-            rtp_from: 0,
-            from: 0,
+            clock: MediaClock::new(clock_rate),
             reports: Reports::default(),
             depacketiser: compare.then(|| Depacketiser::new(format)),
             in_fragments: matches!(format, Format::H264 | Format::H265),
@@ -98,13 +93,13 @@ impl TrackMeter {
             ssrc: None,
             order: Order::new(patience),
             arrivals: Vec::new(),
+            compared: Vec::new(),
             course: Course::default(),
             current: None,
             gap: false,
             rtx: None,
             repair: Repair::default(),
             kept: None,
-            newest: 0,
         }
     }
 
@@ -131,15 +126,7 @@ impl TrackMeter {
     pub fn announce(&mut self, seq: Option<u16>, rtp_time: Option<u32>, from: i64) {
         self.announced_seq = seq;
         self.story.announced_time = rtp_time.is_some();
-        self.rtp_from = rtp_time.unwrap_or(0);
-        self.from = from;
-        self.newest = from;
-    }
-
-    /// The film's time of an RTP timestamp, ns.
-    pub fn media(&self, rtp_time: u32) -> i64 {
-        let ticks = i64::from(rtp_time.wrapping_sub(self.rtp_from) as i32);
-        self.from + ticks * 1_000_000_000 / i64::from(self.clock_rate)
+        self.clock.begin(rtp_time, from);
     }
 
     fn wrong(&mut self, words: impl Into<String>) {
@@ -176,23 +163,21 @@ impl TrackMeter {
         if self.announced_seq == Some(header.seq) {
             self.announced_came.get_or_insert(self.story.packets);
         }
+        self.clock.came(header.rtp_time);
         if self.story.packets == 1 {
+            let media = self.clock.newest();
             self.came_first = header.seq;
-            if !self.story.announced_time {
-                self.rtp_from = header.rtp_time;
-            }
             self.story.announced = self.announced_seq.map(|seq| seq == header.seq);
             // What was lost before the first packet that came is lost all the same, unless what was
             // announced is another stream altogether.
-            let begins = begins(self.story.is_video, self.media(header.rtp_time), self.from);
+            let begins = begins(self.story.is_video, media, self.clock.from());
             let first = self
                 .announced_seq
                 .filter(|seq| !begins && header.seq.wrapping_sub(*seq) < MOST_MISSING_FIRST);
             self.first_seq = first.unwrap_or(header.seq);
             self.order.begin(self.first_seq);
-            self.story.first_media = self.media(header.rtp_time);
+            self.story.first_media = media;
         }
-        self.newest = self.media(header.rtp_time);
         let waiting = Packet {
             rtp_time: header.rtp_time,
             marker: header.marker,
@@ -242,9 +227,9 @@ impl TrackMeter {
                 };
                 self.story.sender_reports += 1;
                 if self.story.packets > 0 {
-                    let media = self.media(report.rtp_time);
+                    let media = self.clock.media(report.rtp_time);
                     let sent = self.order.span(self.first_seq);
-                    self.reports.add(report, media, self.newest, sent);
+                    self.reports.add(report, media, self.clock.newest(), sent);
                 }
             }
             Err(wrong) => self.wrong(wrong),
@@ -256,27 +241,38 @@ impl TrackMeter {
         self.drain(u64::MAX, reference);
         self.arrivals
             .extend(self.current.take().map(|(_, unit)| unit));
-        if let (Some(reference), Some(first), Some(last)) = (
-            reference.filter(|_| self.depacketiser.is_some()),
-            self.arrivals.iter().map(|unit| unit.media).min(),
-            self.arrivals.iter().map(|unit| unit.media).max(),
-        ) {
-            let there = reference.between(first, last);
-            let known = self.story.units.saturating_sub(self.story.unknown);
-            self.story.missing = there.saturating_sub(known);
+        let Some(reference) = reference.filter(|_| self.depacketiser.is_some()) else {
+            return;
+        };
+        let times = |units: &[Arrived]| {
+            let times = units.iter().map(|unit| unit.media);
+            times.clone().min().zip(times.max())
+        };
+        let is_whole = times(&self.arrivals).is_some_and(|(_, last)| reference.ends_at(last));
+        let settled = match is_whole {
+            true => &self.arrivals[..],
+            false => self.settled(),
+        };
+        if let Some((first, last)) = times(settled) {
+            self.story.missing = reference.missing(first, last, &self.compared);
         }
+    }
+
+    /// Access units before which nothing more would have come if the play had gone on.
+    fn settled(&self) -> &[Arrived] {
+        &self.arrivals[..self.arrivals.len().saturating_sub(REORDER)]
     }
 
     fn drain(&mut self, now: u64, reference: Option<&ReferenceTrack>) {
         while let Some(out) = self.order.pop(now) {
             match out {
-                Out::Gap => {
+                Out::Gap(packets) => {
                     self.gap = true;
                     if let Some((_, unit)) = &mut self.current {
                         unit.whole &= !self.in_fragments;
                     }
                     if let Some(depacketiser) = &mut self.depacketiser {
-                        depacketiser.gap();
+                        depacketiser.gap(packets);
                     }
                 }
                 Out::Packet(packet) => {
@@ -288,15 +284,13 @@ impl TrackMeter {
     }
 
     fn compare(&mut self, packet: &Packet, reference: Option<&ReferenceTrack>) {
-        let (from, rtp_from, rate) = (self.from, self.rtp_from, self.clock_rate);
-        let (Some(depacketiser), story, kept) =
-            (&mut self.depacketiser, &mut self.story, &mut self.kept)
-        else {
+        let clock = self.clock;
+        let (story, kept, compared) = (&mut self.story, &mut self.kept, &mut self.compared);
+        let Some(depacketiser) = &mut self.depacketiser else {
             return;
         };
         let mut judge = |unit: crate::depacketise::WholeUnit<'_>| {
-            let ticks = i64::from(unit.rtp_time.wrapping_sub(rtp_from) as i32);
-            let nanos = from + ticks * 1_000_000_000 / i64::from(rate);
+            let nanos = clock.media(unit.rtp_time);
             if let Some(kept) = kept {
                 kept.push(Kept {
                     media: nanos,
@@ -308,7 +302,11 @@ impl TrackMeter {
                 return;
             };
             story.units += 1;
-            match reference.judge(nanos, unit.hash()) {
+            let judged = reference.judge(nanos, unit.hash());
+            if judged != Match::Unknown {
+                compared.push(nanos);
+            }
+            match judged {
                 Match::Same => {}
                 Match::Elsewhere(by) => {
                     story.displaced += 1;
@@ -335,7 +333,7 @@ impl TrackMeter {
             }
             _ => {
                 let next = Arrived {
-                    media: self.media(packet.rtp_time),
+                    media: self.clock.media(packet.rtp_time),
                     first: packet.at,
                     last: packet.at,
                     packets: 1,
@@ -350,7 +348,7 @@ impl TrackMeter {
 
     /// The film's time of the newest packet, ns.
     pub fn newest(&self) -> i64 {
-        self.newest
+        self.clock.newest()
     }
 
     /// What of RTP-Info is not true, as far as the packets tell.
@@ -380,7 +378,7 @@ impl TrackMeter {
                 ));
             }
         }
-        let off = (story.first_media - self.from) / 1_000_000;
+        let off = (story.first_media - self.clock.from()) / 1_000_000;
         if story.announced_time && off.abs() > BESIDE_MS {
             lie(format!(
                 "RTP-Info puts the beginning of the {name} {} ms {} where the server said it would play from",
@@ -395,20 +393,27 @@ impl TrackMeter {
     /// the last of several at most the frame's duration later.
     ///
     /// What counts is when units are to be decoded, as servers send by that: the i-th that comes has the
-    /// i-th of all presentation times, which is the same but for a constant.
+    /// i-th of all presentation times, which is the same but for a constant. That does not hold for the last of a play that was
+    /// broken off, since pictures that are shown before them have not come: the constant is not taken from those.
     pub fn judge(&mut self) {
+        let from = self.clock.from();
         let frame = usual_step(self.arrivals.iter().map(|unit| unit.media));
         let mut decode: Vec<i64> = self.arrivals.iter().map(|unit| unit.media).collect();
         decode.sort_unstable();
         let due = self.arrivals.iter().zip(decode);
+        let settled = match self.settled().len() {
+            0 => self.arrivals.len(),
+            settled => settled,
+        };
         let base = due
             .clone()
-            .map(|(unit, decode)| unit.first as i64 - decode.max(self.from))
+            .take(settled)
+            .map(|(unit, decode)| unit.first as i64 - decode.max(from))
             .min()
             .unwrap_or(0);
         for (unit, decode) in due {
             // Sound that is packed with what comes before the beginning is due at the beginning.
-            let due = decode.max(self.from) + base;
+            let due = decode.max(from) + base;
             let spread = if unit.packets > 1 { frame } else { 0 };
             let late = (unit.first as i64 - due).max(unit.last as i64 - due - spread);
             let late = late.max(0) as u64;
@@ -424,6 +429,8 @@ pub(crate) fn begins(is_video: bool, media: i64, from: i64) -> bool {
     !is_video && media <= from + ROUNDING
 }
 
+/// How far pictures may leave in another order than they are shown: more than any codec's reference frames.
+pub(crate) const REORDER: usize = 16;
 /// Times closer than this are one but for the rounding of clocks, ns.
 const ROUNDING: i64 = 1_000_000;
 /// How far the first packet may lie beside the place that was announced, ms: a packet of sound or a
@@ -437,6 +444,7 @@ const MOST_MISSING_FIRST: u16 = 2000;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reference::access_unit_hash;
 
     /// What is said of RTP-Info where it announces `announced`, and these packets come.
     fn said(is_video: bool, announced: u16, came: &[u16]) -> Vec<String> {
@@ -488,5 +496,47 @@ mod tests {
         assert!(said(true, 10, &[10, 11]).is_empty());
         assert!(said(true, 10, &[13, 14]).is_empty(), "three are lost");
         assert!(said(true, 10, &[11, 10, 12]).is_empty());
+    }
+
+    /// How many are missing when the pictures of these numbers (in order of presentation, 40 ms each) come in this order, of a film
+    /// that has `film`; and the greatest lateness, ms, where each leaves 40 ms after the one before.
+    fn missing(film: u32, came: &[u32]) -> (u64, u64) {
+        let mut reference = ReferenceTrack::default();
+        let slice = |number: u32| [&[0x41][..], &number.to_be_bytes()].concat();
+        for number in 0..film {
+            let hash = access_unit_hash([&slice(number)[..]]);
+            reference.units.push((i64::from(number) * 40_000_000, hash));
+        }
+        let mut meter = TrackMeter::new(true, 90_000, Format::H264, true, 0);
+        meter.announce(Some(0), Some(0), 0);
+        for (seq, number) in came.iter().enumerate() {
+            let mut packet = vec![0x80, 0x80 | 96];
+            packet.extend((seq as u16).to_be_bytes());
+            packet.extend((number * 3600).to_be_bytes());
+            packet.extend([0; 4]);
+            packet.extend(slice(*number));
+            meter.packet(&packet, seq as u64 * 40_000_000, Some(&reference));
+        }
+        meter.finish(Some(&reference));
+        meter.judge();
+        assert_eq!(meter.story.units as usize, came.len());
+        let late = meter.story.late.max().as_millis();
+        (meter.story.missing, late as u64)
+    }
+
+    #[test]
+    fn pictures_that_a_viewer_did_not_wait_for_are_not_missing() {
+        // P B B, P B B, …: each P is shown after the two that follow it.
+        let order = |count: u32| (0..count).flat_map(|nth| [3 * nth + 2, 3 * nth, 3 * nth + 1]);
+        let all: Vec<u32> = order(30).collect();
+        for left_at in [30, 31, 32, 60, 87, 90] {
+            assert_eq!(missing(90, &all[..left_at]), (0, 0), "left after {left_at}");
+        }
+        let without = |gone: u32| all.iter().copied().filter(move |number| *number != gone);
+        let left_out: Vec<u32> = without(40).collect();
+        assert_eq!(missing(90, &left_out).0, 1);
+        assert_eq!(missing(90, &left_out[..80]).0, 1);
+        let last: Vec<u32> = without(87).collect();
+        assert_eq!(missing(90, &last).0, 1, "the film came to its end");
     }
 }

@@ -24,8 +24,8 @@ pub enum Arrival {
 /// What comes out, in order.
 #[derive(Debug)]
 pub enum Out<T> {
-    /// Packets are missing here for good.
-    Gap,
+    /// So many packets are missing here for good.
+    Gap(u64),
     /// A packet.
     Packet(T),
 }
@@ -104,8 +104,9 @@ impl<T> Order<T> {
             if waited <= self.patience && self.waiting.len() < MOST_WAITING {
                 return None;
             }
+            let missing = number - self.next;
             self.next = number;
-            return Some(Out::Gap);
+            return Some(Out::Gap(missing));
         }
         self.next = number + 1;
         let (_, (_, packet)) = self.waiting.pop_first()?;
@@ -133,7 +134,10 @@ mod tests {
         let mut out = Vec::new();
         while let Some(next) = order.pop(now) {
             out.push(match next {
-                Out::Gap => None,
+                Out::Gap(missing) => {
+                    assert_eq!(missing, 1);
+                    None
+                }
                 Out::Packet(packet) => Some(packet),
             });
         }

@@ -302,24 +302,28 @@ pub(crate) fn bytes(tracks: &[TrackStory]) -> Vec<Finding> {
     });
     for track in tracks {
         let name = track.kind();
-        let mut count = |frames: u64, fault, what: &str| {
+        let mut count = |frames: u64, fault, (one, more): (&str, &str), what: &str| {
             if frames > 0 {
-                let words = format!("{} of the {name} {what}", many(frames, "frame"));
+                let does = if frames == 1 { one } else { more };
+                let words = format!("{} of the {name} {does} {what}", many(frames, "frame"));
                 findings.push(Finding::seen(fault, words));
             }
         };
         count(
             track.different,
             Fault::Changed,
-            "differ from the film's: bytes were changed",
+            ("differs", "differ"),
+            "from the film's: bytes were changed",
         );
-        count(track.unknown, Fault::Changed, "are not in the film");
+        let are = ("is", "are");
+        count(track.unknown, Fault::Changed, are, "not in the film");
         // Of a packet that came too late, the frame is not whole.
         if track.lost == 0 && track.too_late == 0 && track.displaced == 0 {
             count(
                 track.missing,
                 Fault::Skipped,
-                "were left out although no packet is missing",
+                ("was", "were"),
+                "left out although no packet is missing",
             );
         }
         if let (Some(by), false) = (track.displaced_by, shifted) {

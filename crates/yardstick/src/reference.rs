@@ -62,12 +62,18 @@ impl ReferenceTrack {
         }
     }
 
-    /// How many access units the film has from one time to another, both included, ns.
-    pub fn between(&self, from: i64, to: i64) -> u64 {
-        let (from, to) = (from - NEAR, to + NEAR);
-        let before = self.units.partition_point(|unit| unit.0 < from);
-        let after = self.units.partition_point(|unit| unit.0 <= to);
-        after.saturating_sub(before) as u64
+    /// How many access units the film has from one time to another, both included, beyond those that came at these times, ns.
+    pub fn missing(&self, from: i64, to: i64, came: &[i64]) -> u64 {
+        let times = from - NEAR..=to + NEAR;
+        let before = self.units.partition_point(|unit| unit.0 < *times.start());
+        let after = self.units.partition_point(|unit| unit.0 <= *times.end());
+        let came = came.iter().filter(|at| times.contains(at)).count();
+        after.saturating_sub(before).saturating_sub(came) as u64
+    }
+
+    /// Whether it ends with what is presented then.
+    pub fn ends_at(&self, nanos: i64) -> bool {
+        self.units.last().is_none_or(|unit| unit.0 <= nanos + NEAR)
     }
 
     /// The hash of the access unit presented within half a millisecond of `nanos`.

@@ -98,7 +98,7 @@ impl Story {
         self.tracks.iter().map(|track| track.lost).sum()
     }
 
-    /// Whether every packet came, once, in order, and each access unit equal to the film's.
+    /// Whether every packet came, once, in order, and each access unit of the film, equal to it.
     pub fn is_whole(&self) -> bool {
         self.tracks.iter().all(|track| {
             let wrong = [
@@ -108,6 +108,7 @@ impl Story {
                 track.different,
                 track.unknown,
                 track.displaced,
+                track.missing,
             ];
             wrong.iter().sum::<u64>() == 0 && track.wrong.is_none() && track.packets > 0
         })

@@ -5,15 +5,13 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::histogram::Histogram;
-use crate::meter::begins;
+use crate::media_clock::MediaClock;
+use crate::meter::{REORDER, begins};
 use crate::packet::Header;
 use crate::unit::ReceivedUnit;
 
 /// Access units that are judged together.
 const BLOCK: usize = 64;
-/// How far pictures may leave in another order than they are shown: more than any codec's reference
-/// frames.
-const REORDER: usize = 16;
 /// Share of a block's access units that may be ahead of what lateness is measured from: servers may
 /// begin with a burst.
 const EARLY: f64 = 0.1;
@@ -51,10 +49,7 @@ struct Open {
 #[derive(Debug)]
 pub(crate) struct StreamMeter {
     is_video: bool,
-    rate: u32,
-    /// The film's time `from` (ns) has this RTP timestamp; the first packet's where it was not said.
-    rtp_from: Option<u32>,
-    from: i64,
+    clock: MediaClock,
     /// The next sequence number, its 16 bits.
     expected: Option<u16>,
     /// Nothing has come since the place was announced.
@@ -79,9 +74,7 @@ impl StreamMeter {
     pub fn new(is_video: bool, rate: u32) -> StreamMeter {
         StreamMeter {
             is_video,
-            rate: rate.max(1),
-            rtp_from: None,
-            from: 0,
+            clock: MediaClock::new(rate),
             expected: None,
             fresh: true,
             came: 0,
@@ -105,18 +98,10 @@ impl StreamMeter {
     ) {
         self.finish(tally);
         self.base = None;
-        self.rtp_from = rtp_time;
-        self.from = from;
+        self.clock.begin(rtp_time, from);
         self.expected = seq;
         self.fresh = true;
         self.came = u128::MAX;
-    }
-
-    /// The film's time of an RTP timestamp, ns.
-    fn media(&mut self, rtp_time: u32) -> i64 {
-        let zero = *self.rtp_from.get_or_insert(rtp_time);
-        let ticks = i64::from(rtp_time.wrapping_sub(zero) as i32);
-        self.from + ticks * 1_000_000_000 / i64::from(self.rate)
     }
 
     /// Takes a packet of `bytes` payload that came at `at` (ns since 1970); gives the film's time (ns) of the access unit that
@@ -128,10 +113,11 @@ impl StreamMeter {
         at: u64,
         tally: &mut Tally,
     ) -> Option<i64> {
+        self.clock.came(header.rtp_time);
         if std::mem::take(&mut self.fresh) {
             self.came = u128::MAX;
-            let media = self.media(header.rtp_time);
-            if begins(self.is_video, media, self.from) {
+            let (newest, from) = (self.clock.newest(), self.clock.from());
+            if begins(self.is_video, newest, from) {
                 self.expected = None;
             }
         }
@@ -171,7 +157,7 @@ impl StreamMeter {
         }
         let closed = self.open.back().map(|open| open.unit.media);
         let unit = ReceivedUnit {
-            media: self.media(header.rtp_time),
+            media: self.clock.newest(),
             first: at,
             last: at,
             packets: 1,

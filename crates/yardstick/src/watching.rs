@@ -15,7 +15,7 @@ use crate::trouble::Trouble;
 
 /// Most series of a server's metrics that are kept.
 const MOST_SERIES: usize = 400;
-/// Most moments.
+/// Most moments: of more, every second, fourth, … is kept.
 const MOST_MOMENTS: usize = 3600;
 /// Silence after which a page of metrics is given up.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -29,6 +29,12 @@ pub struct Series {
     pub values: BTreeMap<String, Vec<Option<f64>>>,
     /// Why there is nothing, or no more.
     pub trouble: Option<String>,
+    /// Moments that were told.
+    #[serde(skip)]
+    told: usize,
+    /// How often every second of those kept was left out.
+    #[serde(skip)]
+    halved: u32,
 }
 
 impl Series {
@@ -44,8 +50,15 @@ impl Series {
 
     /// Adds a moment.
     fn add(&mut self, at_s: f64, numbers: impl IntoIterator<Item = (String, f64)>) {
-        if self.at_s.len() >= MOST_MOMENTS {
+        let number = self.told;
+        self.told += 1;
+        if !number.is_multiple_of(1 << self.halved) {
             return;
+        }
+        if self.at_s.len() == MOST_MOMENTS {
+            every_second(&mut self.at_s);
+            self.values.values_mut().for_each(every_second);
+            self.halved += 1;
         }
         let before = self.at_s.len();
         self.at_s.push(at_s);
@@ -61,6 +74,15 @@ impl Series {
             values.resize(before + 1, None);
         }
     }
+}
+
+/// Leaves every second out, beginning with the second.
+fn every_second<T>(all: &mut Vec<T>) {
+    let mut number = 0;
+    all.retain(|_| {
+        number += 1;
+        number % 2 == 1
+    });
 }
 
 /// The lines of a page of metrics (Prometheus' text format): name with labels, and value. Histogram buckets
@@ -283,6 +305,22 @@ mod tests {
         series.add(1.0, [("b".to_owned(), 2.0)]);
         assert_eq!(series.values["a"], [Some(1.0), None]);
         assert_eq!(series.values["b"], [None, Some(2.0)]);
+    }
+
+    #[test]
+    fn of_a_long_run_moments_are_kept_from_its_beginning_to_its_end() {
+        let mut series = Series::default();
+        let last = 5 * MOST_MOMENTS as u32;
+        for at in 0..=last {
+            series.add(f64::from(at), [("a".to_owned(), f64::from(at))]);
+        }
+        assert!((MOST_MOMENTS / 2..=MOST_MOMENTS).contains(&series.at_s.len()));
+        let (first, end) = (series.at_s[0], series.at_s[series.at_s.len() - 1]);
+        assert_eq!((first, end), (0.0, f64::from(last)));
+        let steps = series.at_s.windows(2).map(|pair| pair[1] - pair[0]);
+        assert!(steps.into_iter().all(|step| step == 8.0));
+        let values: Vec<Option<f64>> = series.at_s.iter().map(|at| Some(*at)).collect();
+        assert_eq!(series.values["a"], values);
     }
 
     #[tokio::test]

@@ -10,6 +10,7 @@ mod siblings;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
@@ -46,7 +47,7 @@ fn folder() -> (tempfile::TempDir, Vec<u8>) {
     (dir, film)
 }
 
-fn open_to_all(dir: &std::path::Path) {
+fn open_to_all(dir: &Path) {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).expect("our directory");
 }
@@ -507,6 +508,16 @@ fn an_origin_that_stalls_holds_up_only_its_own_viewers() {
     drop(waiting);
 }
 
+/// Gives a folder's films another time, of which servers make other tags.
+fn is_from_long_ago(folder: &Path) {
+    for below in ["a folder/long.mp4", "faststart.mp4"] {
+        let path = folder.join(below);
+        let file = fs::File::options().write(true).open(path).expect("a film");
+        let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        file.set_modified(long_ago).expect("another time");
+    }
+}
+
 #[test]
 fn where_one_address_fails_the_film_goes_on_from_another() {
     let (dir, film) = folder();
@@ -522,16 +533,7 @@ fn where_one_address_fails_the_film_goes_on_from_another() {
 #[test]
 fn a_mirror_with_other_etags_goes_on_with_the_film_after_a_restart_too() {
     let ((dir, film), (copy, _)) = (folder(), folder());
-    for below in ["a folder/long.mp4", "faststart.mp4"] {
-        let path = copy.path().join(below);
-        let file = fs::File::options()
-            .write(true)
-            .open(path)
-            .expect("the copy");
-        let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
-        // nginx makes its tags of it.
-        file.set_modified(long_ago).expect("another time");
-    }
+    is_from_long_ago(copy.path());
     let (mut first, second) = (nginx(dir.path()), nginx(copy.path()));
     let state = films::temp_dir("mirrored");
     let start = || {
@@ -547,6 +549,32 @@ fn a_mirror_with_other_etags_goes_on_with_the_film_after_a_restart_too() {
     drop(start());
     let edge = start();
     first.kill();
+    assert!(edge.get(LONG).body == film);
+}
+
+#[test]
+fn a_mirror_added_later_goes_on_with_the_films_of_a_reelway_server() {
+    let ((dir, film), (copy, _)) = (folder(), folder());
+    is_from_long_ago(copy.path());
+    let [first, second] = [&dir, &copy].map(|dir| {
+        let origin = Options::new(dir.path()).set("http.ahead", 3600).start();
+        origin.wait_indexed();
+        origin
+    });
+    let state = films::temp_dir("mirrored");
+    let start = |mirrors: &str| {
+        let source = format!(
+            "[{{ url = 'http://{}/', mirrors = [{mirrors}] }}]",
+            first.http
+        );
+        let options = Options::nothing().set("source", source);
+        let edge = options.set("http.ahead", 3600).state(state.path()).start();
+        edge.wait_indexed();
+        edge
+    };
+    drop(start(""));
+    let edge = start(&format!("'http://{}/'", second.http));
+    drop(first);
     assert!(edge.get(LONG).body == film);
 }
 

@@ -40,8 +40,10 @@ pub struct Desk {
     pub(super) deadlines: BTreeSet<(Monotonic, BookingId)>,
     /// Thousandths of resources, as far as others measure them.
     pub(super) measured: BTreeMap<Resource, u32>,
-    /// Since when each look has found less of a resource than there was.
-    pub(super) slow_since: Option<Monotonic>,
+    /// For how long each look has found less of a resource than there was.
+    pub(super) slow: BTreeMap<Resource, Duration>,
+    /// When the last look was.
+    pub(super) weighed: Option<Monotonic>,
 }
 
 /// One viewer.
@@ -120,7 +122,8 @@ impl Desk {
             unplayed: Unplayed::default(),
             deadlines: BTreeSet::new(),
             measured: BTreeMap::new(),
-            slow_since: None,
+            slow: BTreeMap::new(),
+            weighed: None,
         }
     }
 

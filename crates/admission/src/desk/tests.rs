@@ -375,6 +375,29 @@ fn a_slower_link_is_borne_for_some_seconds_and_then_the_newest_viewer_leaves() {
 }
 
 #[test]
+fn nobody_leaves_for_a_moment_of_one_resource_while_another_is_slow_for_long() {
+    let film = film(100_000);
+    let mut server = Server::with(ETH0, 5 * rate(&film) / 2);
+    server.watch(1, &film);
+    let second = server.watch(2, &film);
+    server.desk.set_measured(Resource::Disk, 900);
+    let weigh = |server: &mut Server, share| {
+        server.wait(1.0);
+        server.desk.weigh(server.now, &[(1, share)]).ended
+    };
+    for _ in 0..10 {
+        assert_eq!(weigh(&mut server, 1000), []);
+    }
+    assert_eq!(weigh(&mut server, 500), []);
+    // The machine stood still: what was measured meanwhile was one look.
+    server.wait(60.0);
+    for _ in 1..PATIENCE.as_secs() {
+        assert_eq!(weigh(&mut server, 500), []);
+    }
+    assert_eq!(weigh(&mut server, 500), [second]);
+}
+
+#[test]
 fn the_slower_of_what_a_link_reports_and_what_is_measured_counts() {
     let mut server = Server::with(ETH0, 1000);
     server.desk.set_measured(ETH0, 300);

@@ -12,6 +12,9 @@ use crate::verdict::BookingId;
 /// How long less than there was is borne before anybody has to leave for it.
 pub const PATIENCE: Duration = Duration::from_secs(3);
 
+/// Looks are about a second apart. One after a standstill of the whole machine counts for no more.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// Seconds to come in which nothing may be overfull when there is less than there was.
 const NEAR: u64 = 5;
 
@@ -61,20 +64,24 @@ impl Desk {
             return weighed;
         }
         self.advance(now);
-        let mut is_less = false;
+        let passed = self.weighed.replace(now).map(|before| now.since(before));
+        let passed = passed.unwrap_or_default().min(LOOK);
+        let before = std::mem::take(&mut self.slow);
         for (resource, share) in shares {
-            let before = self.books.share(resource);
+            let was = self.books.share(resource);
             // What is measured wavers: each tenth is worth a notice.
-            if before != share && (before / 100 != share / 100 || share == 1000) {
+            if was != share && (was / 100 != share / 100 || share == 1000) {
                 weighed.notices.push(CapacityNotice { resource, share });
             }
             self.books.set_share(resource, share);
-            is_less |= share < 1000;
+            if share < 1000 {
+                let slow = before.get(&resource).map(|slow| *slow + passed);
+                self.slow.insert(resource, slow.unwrap_or_default());
+            }
         }
-        let slow_since = is_less.then(|| self.slow_since.unwrap_or(now));
-        self.slow_since = slow_since;
-        if slow_since.is_some_and(|since| now.since(since) >= PATIENCE) {
-            weighed.ended = self.books.too_many(NEAR);
+        if self.slow.values().any(|slow| *slow >= PATIENCE) {
+            let is_slow = |of: Resource| self.slow.get(&of).is_some_and(|slow| *slow >= PATIENCE);
+            weighed.ended = self.books.too_many(NEAR, is_slow);
             for id in &weighed.ended {
                 self.remove(now, *id);
             }

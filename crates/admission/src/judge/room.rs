@@ -53,15 +53,16 @@ impl Admission {
         gone
     }
 
-    /// Who must go so that no second of the next `seconds` is overfull by what there is less of than there was: the newest of
-    /// the last class first.
-    pub fn too_many(&self, seconds: u64) -> Vec<BookingId> {
+    /// Who must go so that no second of the next `seconds` is overfull by what there is less of than there was, of the resources
+    /// that `counts`: the newest of the last class first.
+    pub fn too_many(&self, seconds: u64, counts: impl Fn(Resource) -> bool) -> Vec<BookingId> {
         let now = self.second();
         let mut over: BTreeMap<(Resource, Second), u64> = BTreeMap::new();
         for (resource, calendar) in &self.calendars {
             // Seeks may overfill what is whole: nobody leaves for that. And what classes leave free is there.
             let limit = self.there_is(*resource);
-            let Some(limit) = limit.filter(|_| self.share(*resource) < 1000) else {
+            let is_less = counts(*resource) && self.share(*resource) < 1000;
+            let Some(limit) = limit.filter(|_| is_less) else {
                 continue;
             };
             let carry = self.carry(*resource, limit);

@@ -147,10 +147,14 @@ fn a_pause_gives_back_and_an_admitted_viewer_may_always_go_on() {
         .unwrap();
     assert_eq!(judge.load(LINK, 5), 80);
     assert!(judge.decide(3 * SECOND, &newcomer(&needs), 0).is_err());
-    assert_eq!(judge.too_many(5), [], "as much is there as ever was");
+    assert_eq!(
+        judge.too_many(5, |_| true),
+        [],
+        "as much is there as ever was"
+    );
     // The newest goes first if one must go.
     judge.set_share(LINK, 990);
-    assert_eq!(judge.too_many(5), [second]);
+    assert_eq!(judge.too_many(5, |_| true), [second]);
     judge.end(4 * SECOND, first);
     judge.end(4 * SECOND, second);
     judge.end(4 * SECOND, second);
@@ -183,7 +187,10 @@ fn a_smaller_machine_refuses_newcomers_first_and_is_whole_again_later() {
     judge.decide(0, &newcomer(&needs), 0).unwrap();
     judge.set_share(LINK, 500);
     assert!(judge.decide(0, &newcomer(&needs), 0).is_err());
-    assert!(judge.too_many(10).is_empty(), "who is there still fits");
+    assert!(
+        judge.too_many(10, |_| true).is_empty(),
+        "who is there still fits"
+    );
     judge.set_share(LINK, 1000);
     assert!(judge.decide(0, &newcomer(&needs), 0).is_ok());
 }
@@ -201,9 +208,9 @@ fn nobody_leaves_for_what_a_class_was_to_leave_free() {
     }
     assert!(judge.decide(0, &newcomer(&needs), 0).is_err());
     judge.set_share(LINK, 800);
-    assert_eq!(judge.too_many(10), []);
+    assert_eq!(judge.too_many(10, |_| true), []);
     judge.set_share(LINK, 790);
-    assert_eq!(judge.too_many(10).len(), 1);
+    assert_eq!(judge.too_many(10, |_| true).len(), 1);
 }
 
 #[test]
@@ -379,7 +386,7 @@ fn where_a_link_halves_about_as_many_leave_as_are_too_many() {
     }
     judge.set_share(LINK, 500);
     judge.advance(3 * SECOND);
-    let leave = judge.too_many(5).len();
+    let leave = judge.too_many(5, |_| true).len();
     assert!((40..=60).contains(&leave), "{leave} of 90, where 50 fit");
 }
 

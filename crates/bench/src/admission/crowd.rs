@@ -224,7 +224,8 @@ pub fn add(report: &mut Report, crowds: &[Crowd]) {
     let fewest = crowds.iter().map(|crowd| crowd.begun.playing).min();
     let lost: u64 = crowds
         .iter()
-        .map(|crowd| crowd.dropped() + crowd.seen.lost)
+        // What the queue dropped, viewers miss: unless it was a report.
+        .map(|crowd| crowd.dropped().max(crowd.seen.lost))
         .sum();
     report.figures.extend([
         Figure::at_least(

@@ -249,8 +249,10 @@ fn run(stage: &Stage, plan: &Plan<'_>) -> anyhow::Result<Run> {
     let (to, after) = (reelway_clock::now(), stage.net.carried()?);
     viewing.tell("finish")?;
     let seen = serde_json::from_str(&answer(&lines, 60.0)?)?;
-    let memory = memory.map(|memory| memory.peak()).transpose();
+    let most = memory.as_ref().map(MemoryLimit::peak).transpose();
+    // Its control group goes after the server.
     drop(started);
+    drop(memory);
     let carried = after
         .zip(before)
         .map_or(0, |(after, before)| after - before);
@@ -262,6 +264,6 @@ fn run(stage: &Stage, plan: &Plan<'_>) -> anyhow::Result<Run> {
         seen,
         share: carried as f64 / to.since(from).as_secs_f64() / model::SPEED as f64,
         storm,
-        memory: memory?,
+        memory: most?,
     })
 }

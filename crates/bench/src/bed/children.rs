@@ -19,6 +19,8 @@ pub(super) enum Undo {
     Group(i32),
     /// Remove the folder.
     Folder(PathBuf),
+    /// Remove the control group, once the kernel has seen that the last process is gone.
+    ControlGroup(PathBuf),
     /// Run a program with arguments.
     Run(Vec<String>),
 }
@@ -38,6 +40,14 @@ impl Undo {
             }
             Undo::Folder(path) => {
                 let _ = std::fs::remove_dir_all(path);
+            }
+            Undo::ControlGroup(path) => {
+                for _ in 0..50 {
+                    if std::fs::remove_dir(path).is_ok() {
+                        break;
+                    }
+                    std::thread::sleep(Duration::from_millis(20));
+                }
             }
             Undo::Run(words) => {
                 let mut command = Command::new(&words[0]);
@@ -124,7 +134,8 @@ impl Child {
         Child::spawn(command)
     }
 
-    fn spawn(command: &mut Command) -> anyhow::Result<Child> {
+    /// Starts a program with the standard streams that the command has.
+    pub fn spawn(command: &mut Command) -> anyhow::Result<Child> {
         command.process_group(0);
         let program = command.get_program().to_owned();
         let child = command
@@ -161,6 +172,11 @@ impl Child {
             });
         }
         receive
+    }
+
+    /// Waits for it to end, however long that takes.
+    pub fn end(&mut self) -> anyhow::Result<ExitStatus> {
+        Ok(self.child.wait()?)
     }
 
     /// Waits for it to end, at most `patience`.
@@ -211,7 +227,12 @@ pub struct Folder(PathBuf);
 impl Folder {
     /// Makes it, under the system's folder for temporary files.
     pub fn make(name: &str) -> anyhow::Result<Folder> {
-        let path = std::env::temp_dir().join(format!("reelway-{name}-{}", std::process::id()));
+        Folder::make_in(&std::env::temp_dir(), name)
+    }
+
+    /// Makes it in a folder.
+    pub fn make_in(dir: &Path, name: &str) -> anyhow::Result<Folder> {
+        let path = dir.join(format!("reelway-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
         remember(Undo::Folder(path.clone()));
         Ok(Folder(path))

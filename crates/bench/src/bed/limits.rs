@@ -39,7 +39,7 @@ impl Group {
     }
 
     fn removal(&self) -> Undo {
-        Undo::Run(vec!["rmdir".into(), self.dir.display().to_string()])
+        Undo::ControlGroup(self.dir.clone())
     }
 
     fn set(&self, first: &str, second: &str, value: &str) -> anyhow::Result<()> {
@@ -56,13 +56,6 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The kernel takes a moment to see that the last process is gone.
-        for _ in 0..50 {
-            if fs::remove_dir(&self.dir).is_ok() {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
         undo(&self.removal());
     }
 }

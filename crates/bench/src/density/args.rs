@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+use crate::arguments::{one_or_more, positive};
+
 /// Arguments of the experiment.
 #[derive(Debug, Parser)]
 #[command(
@@ -24,19 +26,19 @@ pub struct Args {
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
     /// Viewers at which CPU is compared
-    #[arg(long, default_value_t = 50)]
+    #[arg(long, default_value_t = 50, value_parser = one_or_more::<u32>)]
     pub viewers: u32,
     /// Trials of that
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = one_or_more::<u32>)]
     pub runs: u32,
     /// Seconds judged in a trial
-    #[arg(long, default_value_t = 15.0)]
+    #[arg(long, default_value_t = 15.0, value_parser = positive)]
     pub seconds: f64,
     /// Most viewers tried
-    #[arg(long, default_value_t = 4000)]
+    #[arg(long, default_value_t = 4000, value_parser = one_or_more::<u32>)]
     pub most: u32,
     /// Minutes that the search for the largest number may take, for each server
-    #[arg(long, default_value_t = 10.0)]
+    #[arg(long, default_value_t = 10.0, value_parser = positive)]
     pub minutes: f64,
     /// Short trials and no search: for a look, not for figures
     #[arg(long)]

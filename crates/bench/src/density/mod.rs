@@ -20,7 +20,7 @@ pub(crate) mod viewers;
 
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 
 use self::args::Args;
 use self::measured::{LATE_MS, Measured};
@@ -51,6 +51,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     if !is_installed("ffmpeg") {
         bail!("ffmpeg makes the films; --install installs it");
     }
+    let peers = peers(&args)?;
     let mut report = Report::new("density");
     let disturbance = Disturbance::watch()?;
     let folder = Folder::make("density")?;
@@ -60,8 +61,12 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let films = films::make(folder.path(), length as u32)?;
     let stage = Stage::new(Net::make()?, films, folder.path(), args.seconds);
     let mut all = Vec::new();
-    for peer in peers(&args) {
-        all.push(measure(&args, &stage, peer));
+    for peer in peers {
+        let measured = measure(&args, &stage, peer);
+        if let (Peer::Reelway, Some(trouble)) = (&measured.peer, &measured.trouble) {
+            bail!("Reelway itself could not be measured: {trouble}");
+        }
+        all.push(measured);
     }
     judge(&mut report, &all);
     report.title = "Viewers a core, against others".into();
@@ -78,20 +83,23 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-fn peers(args: &Args) -> Vec<Peer> {
+fn peers(args: &Args) -> anyhow::Result<Vec<Peer>> {
     let mut all = vec![Peer::Reelway, Peer::GstRtspServer, Peer::Vlc];
     all.extend(args.live555.clone().map(Peer::Live555));
     all.extend(args.mediamtx.clone().map(Peer::MediaMtx));
-    let wanted = |peer: &Peer| {
+    let is = |peer: &Peer, only: &str| {
         let name = peer.name().to_lowercase();
-        args.only.is_empty()
-            || args
-                .only
-                .iter()
-                .any(|only| name.starts_with(&only.to_lowercase()))
+        name.starts_with(&only.to_lowercase())
     };
-    all.retain(wanted);
-    all
+    for only in &args.only {
+        ensure!(
+            all.iter().any(|peer| is(peer, only)),
+            "--only: there is no server '{only}' (live555 and mediamtx need their options)"
+        );
+    }
+    let only = &args.only;
+    all.retain(|peer| only.is_empty() || only.iter().any(|name| is(peer, name)));
+    Ok(all)
 }
 
 /// All of a server; what goes wrong with it is noted, as others are still to be measured.

@@ -33,7 +33,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use clap::Parser;
 use reelway_cache::Spec;
 use serde_json::json;
@@ -44,6 +44,7 @@ use self::results::{
     ALL_AT, Args, OURS, OfBlock, POLICIES, Results, THRESHOLDS_AT, Threshold, block_ways, ways,
 };
 use self::threads::{Files, Size, Way, patterns};
+use crate::bed::Folder;
 use crate::report::{Figure, Report};
 use crate::stats::Spread;
 
@@ -64,7 +65,6 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         args.threads.iter().all(|count| (1..=200).contains(count)),
         "--threads: 1 to 200"
     );
-    ensure!(args.turns > 0, "--turns: at least 1");
     ensure!(
         args.block
             .iter()
@@ -74,13 +74,8 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     if args.install {
         sweep::install()?;
     }
-    let dir = args
-        .dir
-        .join(format!("reelway-bench-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
-    let outcome = measure(&dir, args);
-    let _ = std::fs::remove_dir_all(&dir);
-    report(outcome?)
+    let folder = Folder::make_in(&args.dir, "bench")?;
+    report(measure(folder.path(), args)?)
 }
 
 /// Which disk a file lies on, and what drives it.

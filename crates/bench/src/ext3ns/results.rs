@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::paper::THRESHOLD;
 use super::sweep::Sweep;
 use super::threads::{Files, Pattern, Run};
+use crate::arguments::one_or_more;
 
 /// The paper's policies.
 pub const POLICIES: [&str; 4] = ["fifo", "lru", "lfu", "ons:threshold=5"];
@@ -30,10 +31,10 @@ pub struct Args {
     #[arg(long, default_value = "/var/tmp")]
     pub dir: PathBuf,
     /// Megabytes of the file
-    #[arg(long, default_value_t = 1024)]
+    #[arg(long, default_value_t = 1024, value_parser = one_or_more::<u64>)]
     pub megabytes: u64,
     /// Milliseconds a run over one file
-    #[arg(long, default_value_t = 250)]
+    #[arg(long, default_value_t = 250, value_parser = one_or_more::<u64>)]
     pub millis: u64,
     /// Numbers of threads
     #[arg(long, value_delimiter = ',', default_values_t = [10, 20, 30, 40, 50])]
@@ -45,7 +46,7 @@ pub struct Args {
     #[arg(long, default_value = "256MiB")]
     pub cache: ByteSize,
     /// Times that the file is read from end to end beside fio, for each block size
-    #[arg(long, default_value_t = 7)]
+    #[arg(long, default_value_t = 7, value_parser = one_or_more::<usize>)]
     pub turns: usize,
     /// Short runs and few of them: for a look, not for figures
     #[arg(long)]

@@ -38,6 +38,7 @@ use self::quiet::{Quiet, undisturbed};
 use self::requests::Runs;
 use self::segments::{Bytes, HOT, SEGMENTS};
 use self::servers::{POOLS, Running};
+use crate::arguments::{one_or_more, positive};
 use crate::bed::machine::Idle;
 use crate::bed::{Folder, cores};
 use crate::chart::{Bar, bars};
@@ -55,22 +56,22 @@ struct Args {
     #[arg(long)]
     install: bool,
     /// Segments a second, from memory
-    #[arg(long, default_value_t = 150.0)]
+    #[arg(long, default_value_t = 150.0, value_parser = positive)]
     rate: f64,
     /// Segments a second, from disk
-    #[arg(long, default_value_t = 150.0)]
+    #[arg(long, default_value_t = 150.0, value_parser = positive)]
     disk_rate: f64,
     /// Connections
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value_t = 16, value_parser = one_or_more::<usize>)]
     connections: usize,
     /// Seconds a run
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, value_parser = one_or_more::<u32>)]
     seconds: u32,
     /// Tries of a run that other programs disturb; the least disturbed counts
-    #[arg(long, default_value_t = 8)]
+    #[arg(long, default_value_t = 8, value_parser = one_or_more::<usize>)]
     tries: usize,
     /// Runs of each server; the median counts
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = one_or_more::<usize>)]
     rounds: usize,
     /// Only these servers, with commas between them
     #[arg(long, value_delimiter = ',')]

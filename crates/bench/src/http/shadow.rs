@@ -14,7 +14,7 @@ use serde_json::json;
 use super::load::Load;
 use super::quiet::undisturbed;
 use super::segments::{Bytes, SEGMENTS};
-use crate::arguments::arguments;
+use crate::arguments::{arguments, one_or_more, positive};
 use crate::bed::machine::cpu_of;
 use crate::bed::{Folder, cores};
 use crate::report::{Figure, Report};
@@ -29,19 +29,19 @@ use reelway_node::process::{Server, get};
 )]
 struct Args {
     /// Segments of 2 MiB a second
-    #[arg(long, default_value_t = 150.0)]
+    #[arg(long, default_value_t = 150.0, value_parser = positive)]
     rate: f64,
     /// Connections
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value_t = 16, value_parser = one_or_more::<usize>)]
     connections: usize,
     /// Seconds a run; from one comparison to the next are at least ten
-    #[arg(long, default_value_t = 21)]
+    #[arg(long, default_value_t = 21, value_parser = one_or_more::<u32>)]
     seconds: u32,
     /// Runs of each
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = one_or_more::<usize>)]
     rounds: usize,
     /// Tries of a run that other programs disturb; the least disturbed counts
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = one_or_more::<usize>)]
     tries: usize,
 }
 

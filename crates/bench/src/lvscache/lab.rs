@@ -1,12 +1,15 @@
 //! Runs in the lab's guest, several at a time: what is set there, and what each machine and all viewers did.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
+
+use crate::bed::Child;
 
 /// What `lab/tests/lvscache/inside` is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -245,7 +248,7 @@ pub struct Lab {
     pub command: String,
     /// So many at a time.
     pub jobs: usize,
-    /// Where results are kept; what is there already is not carried out again.
+    /// Where results are kept; what this program and this lab have put there is not carried out again.
     pub results: PathBuf,
 }
 
@@ -257,12 +260,13 @@ impl Lab {
             "{} is not there: start this in the repository",
             self.command
         );
+        let made_by = &made_by(Path::new(&self.command))?;
         let taken = AtomicUsize::new(0);
         let take = || setups.get(taken.fetch_add(1, Ordering::Relaxed));
         std::thread::scope(|scope| {
             let work = || -> anyhow::Result<()> {
                 while let Some(setup) = take() {
-                    self.one(setup)?;
+                    self.one(setup, made_by)?;
                 }
                 Ok(())
             };
@@ -279,31 +283,60 @@ impl Lab {
         self.results.join(setup.folder())
     }
 
-    fn one(&self, setup: &Setup) -> anyhow::Result<()> {
+    /// A run, unless this very program and lab have carried it out already.
+    fn one(&self, setup: &Setup, made_by: &str) -> anyhow::Result<()> {
         let folder = self.folder(setup);
-        if Run::read(setup, &folder.join("lvscache")).is_ok() {
+        let stamp = folder.join("made-by");
+        let kept = std::fs::read_to_string(&stamp).unwrap_or_default();
+        if kept == made_by && Run::read(setup, &folder.join("lvscache")).is_ok() {
             return Ok(());
         }
         eprintln!("lvscache: {}", setup.words());
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        }
         std::fs::create_dir_all(&folder)?;
         let log = std::fs::File::create(folder.join("log"))?;
-        let status = Command::new(&self.command)
+        let mut command = Command::new(&self.command);
+        command
             .arg("lvscache")
             .env("LVSCACHE", setup.words())
             .env("LAB_RESULTS", &folder)
             .env("REELWAY_BIN", std::env::current_exe()?)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
-            .stderr(log)
-            .status()?;
+            .stderr(log);
+        let status = Child::spawn(&mut command)?.end()?;
         ensure!(
             status.success(),
             "{} has failed: see {}",
             setup.words(),
             folder.join("log").display()
         );
-        Ok(())
+        std::fs::write(&stamp, made_by).with_context(|| stamp.display().to_string())
     }
+}
+
+/// A digest of all that a run depends on beside its setup: this program, and the files of the lab that has this command.
+fn made_by(command: &Path) -> anyhow::Result<String> {
+    let lab = command.parent().unwrap_or(Path::new("."));
+    let (mut left, mut files) = (vec![lab.to_owned()], vec![std::env::current_exe()?]);
+    while let Some(dir) = left.pop() {
+        for entry in std::fs::read_dir(&dir).with_context(|| dir.display().to_string())? {
+            let entry = entry?;
+            match entry.file_type()?.is_dir() {
+                true => left.push(entry.path()),
+                false => files.push(entry.path()),
+            }
+        }
+    }
+    files[1..].sort();
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        let bytes = std::fs::read(&file).with_context(|| file.display().to_string())?;
+        (file, bytes).hash(&mut hasher);
+    }
+    Ok(format!("{:016x}", hasher.finish()))
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ mod text;
 use clap::{Parser, ValueEnum};
 
 use self::lab::{Lab, Run, Setup};
-use crate::arguments::arguments;
+use crate::arguments::{arguments, one_or_more};
 use crate::bed::{Folder, packages};
 use crate::report::Report;
 
@@ -42,12 +42,12 @@ struct Args {
     #[arg(long, default_value = "drawn")]
     only: Part,
     /// Runs at a time; each takes a core
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = one_or_more::<usize>)]
     jobs: usize,
     /// The lab's command
     #[arg(long, default_value = "lab/run")]
     lab: String,
-    /// Keep what the guests write in this folder, and take from it runs that are there already
+    /// Keep what the guests write in this folder, and take from it runs of this very program
     #[arg(long, value_name = "DIR")]
     results: Option<std::path::PathBuf>,
     /// Install the Debian packages of the servers that are missing (needs root)

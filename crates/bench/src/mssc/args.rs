@@ -2,6 +2,8 @@
 
 use clap::{Parser, ValueEnum};
 
+use crate::arguments::{one_or_more, positive};
+
 /// Arguments of the experiment.
 #[derive(Debug, Parser)]
 #[command(
@@ -10,13 +12,13 @@ use clap::{Parser, ValueEnum};
 )]
 pub struct Args {
     /// Packets of a session
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, value_parser = one_or_more::<u32>)]
     pub packets: u32,
     /// Rounds in which the ways are compared
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = one_or_more::<u32>)]
     pub runs: u32,
     /// Seconds of film traffic measured in each run
-    #[arg(long, default_value_t = 10.0)]
+    #[arg(long, default_value_t = 10.0, value_parser = positive)]
     pub seconds: f64,
     /// Numbers of streams of film traffic
     #[arg(long, value_delimiter = ',', default_values_t = [50, 200, 500, 1000, 2000, 3000])]

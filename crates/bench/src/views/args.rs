@@ -1,18 +1,20 @@
 //! The arguments of the experiment.
 
+use crate::arguments::one_or_more;
+
 /// What films that are read through a view cost, against the same films in MP4
 #[derive(clap::Parser)]
 pub struct Args {
     /// Viewers of one film, and then of as many films
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 100, value_parser = one_or_more::<usize>)]
     pub viewers: usize,
     /// Seconds that they watch
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = one_or_more::<u32>)]
     pub seconds: u32,
     /// Rounds, in each of which every case comes once
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = one_or_more::<usize>)]
     pub rounds: usize,
     /// Hours of the long recording
-    #[arg(long, default_value_t = 24)]
+    #[arg(long, default_value_t = 24, value_parser = one_or_more::<u32>)]
     pub hours: u32,
 }

@@ -133,6 +133,11 @@ fn read_for_sent(library: &Path, folder: &Path) -> anyhow::Result<f64> {
     let url = format!("http://{}/film000/hls/main.m3u8", server.http);
     made::ffmpeg(&["-i", &url, "-map", "0", "-c", "copy", "-f", "null", "-"])?;
     let read = read_by(server.id())? - before;
+    ensure!(
+        read > sent * 9 / 10,
+        "{} of {sent} bytes came from a disk: the films must lie on one (TMPDIR), not in memory",
+        read
+    );
     drop(server);
     std::fs::remove_dir_all(&state)?;
     Ok(read as f64 / sent as f64)

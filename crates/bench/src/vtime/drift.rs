@@ -5,6 +5,7 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, bail};
+use reelway_sys::children::end_with_parent;
 use serde::Serialize;
 
 use super::tools::Tools;
@@ -70,7 +71,8 @@ impl Following {
             .args(["drift", &format!("{seconds:.0}")])
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
-        let child = command.spawn().with_context(|| format!("{command:?}"))?;
+        let child = end_with_parent(&mut command).spawn();
+        let child = child.with_context(|| format!("{command:?}"))?;
         Ok(Following(child))
     }
 

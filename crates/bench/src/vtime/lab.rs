@@ -1,10 +1,12 @@
 //! What only another kernel shows: clock sources without a vDSO, in instructions, and slewing.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use serde::Serialize;
+
+use crate::bed::{Child, Folder};
 
 /// A clock source of the kernel for which the vDSO must enter the kernel.
 #[derive(Debug, Serialize)]
@@ -33,30 +35,32 @@ pub fn measure(command: &str) -> anyhow::Result<(Vec<Source>, Vec<Slewed>)> {
     if !Path::new(command).is_file() {
         bail!("{command} is not there: start this in the repository, or give --lab none");
     }
-    let results = |test: &str| -> anyhow::Result<PathBuf> {
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
-        let status = Command::new(command)
-            .arg(test)
-            .stdout(std::process::Stdio::null())
-            .status()?;
-        if !status.success() {
+    let folder = Folder::make("vtime-lab")?;
+    let read = |test: &str, name: &str| -> anyhow::Result<String> {
+        let mut lab = Command::new(command);
+        lab.arg(test)
+            .env("LAB_RESULTS", folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        if !Child::spawn(&mut lab)?.end()?.success() {
             // A missed goal fails the test too; its figures are there all the same.
             eprintln!("vtime: {command} {test} has failed");
         }
-        Ok(target.join("lab/results").join(test))
+        let path = folder.path().join(test).join(name);
+        std::fs::read_to_string(&path).with_context(|| path.display().to_string())
     };
     let mut sources = Vec::new();
     for (name, test) in [("hpet", "clock-hpet"), ("acpi_pm", "clock-acpi-pm")] {
-        let path = results(test)?.join("costs");
-        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let costs = costs(&read(test, "costs")?);
+        ensure!(!costs.is_empty(), "{command} {test} tells no costs");
         sources.push(Source {
             name: name.into(),
-            costs: costs(&text),
+            costs,
         });
     }
-    let path = results("clock-slew")?.join("output");
-    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    Ok((sources, slewed(&text)))
+    let slewed = slewed(&read("clock-slew", "output")?);
+    ensure!(!slewed.is_empty(), "{command} clock-slew tells no errors");
+    Ok((sources, slewed))
 }
 
 /// Pairs of `kernel-FUNCTION N` and `ours-FUNCTION N`.

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use reelway_sys::children::end_with_parent;
 use serde::Serialize;
 
 use super::cost::said;
@@ -147,7 +148,7 @@ fn postgresql(tools: &Tools, folder: &Path, rounds: u32) -> anyhow::Result<Progr
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        let mut child = Running(command.spawn().context("postgres")?);
+        let mut child = Running(end_with_parent(&mut command).spawn().context("postgres")?);
         let mut input = child.0.stdin.take().context("postgres has no input")?;
         input.write_all(query.as_bytes())?;
         drop(input);
@@ -233,7 +234,7 @@ impl Redis {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        let child = command
+        let child = end_with_parent(&mut command)
             .spawn()
             .context("no redis-server (apt-get install redis-server), or --program-rounds 0")?;
         let redis = Redis {

@@ -208,7 +208,7 @@ impl Yardstick {
         };
         let viewer = async |url: &String| {
             if url.starts_with("http://") {
-                let watched = http::watch(url, &over_http, reference, || false).await;
+                let watched = http::watch(url, &over_http, reference, (|| false, |_, _| {})).await;
                 return Outcome::of_http(url, &watched);
             }
             let watched = rtsp::watch(url, &options, reference).await;

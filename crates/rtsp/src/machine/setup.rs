@@ -102,7 +102,7 @@ impl<W: Clone, F> Machine<W, F> {
     ) -> Result<Step<W, F>, Refused> {
         let (name, session) = self.session_of(conn, request)?;
         if session.busy || matches!(session.phase, Phase::Playing { .. }) {
-            let words = "tracks are set up before PLAY, or after PAUSE or the end";
+            let words = "tracks are set up before the first PLAY";
             return Err(Response::refuse(Status::NOT_VALID_IN_THIS_STATE, words));
         }
         let film = session.film.clone();

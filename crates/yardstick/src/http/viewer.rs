@@ -65,12 +65,13 @@ pub struct Watched {
     pub trouble: Option<Trouble>,
 }
 
-/// Plays a film and tells what it was like, however it ended; `over` says that it is to end now.
+/// Plays a film and tells what it was like, however it ended; `over` says that it is to end now, `came` is told of each segment
+/// its bytes and how late it was.
 pub async fn watch(
     url: &str,
     options: &Options,
     reference: Option<&Reference>,
-    over: impl Fn() -> bool,
+    (over, came): (impl Fn() -> bool, impl FnMut(u64, Duration)),
 ) -> Watched {
     let mut watched = Watched::default();
     let asked = reelway_clock::real().nanos();
@@ -84,7 +85,7 @@ pub async fn watch(
                 reference,
                 asked,
                 &mut watched,
-                over,
+                (over, came),
             );
             watched.trouble = played.await.err();
             for track in tracks {
@@ -138,7 +139,7 @@ async fn play(
     reference: Option<&Reference>,
     asked: u64,
     watched: &mut Watched,
-    over: impl Fn() -> bool,
+    (over, mut tell): (impl Fn() -> bool, impl FnMut(u64, Duration)),
 ) -> Result<(), Trouble> {
     let began = tracks.iter().map(Played::buffered).min().unwrap_or(0);
     // Nothing is shown before enough is there; then every segment is due at its time.
@@ -181,14 +182,17 @@ async fn play(
             tracks[number].look(&fetched.body, reference);
         }
         tracks[number].fetched += 1;
+        let late = match shows {
+            true => player.segment(segment.start, came),
+            false => 0,
+        };
+        watched.late.add(Duration::from_nanos(late));
+        tell(fetched.bytes, Duration::from_nanos(late));
         if shows {
-            let late = player.segment(segment.start, came);
-            watched.late.add(Duration::from_nanos(late));
             if options.look {
                 watched.course.late(came, late);
             }
         } else {
-            watched.late.add(Duration::ZERO);
             let ready = tracks.iter().map(Played::buffered).min().unwrap_or(0) - began;
             let all = tracks.iter().all(|track| track.next().is_none());
             if all || ready >= options.depth.as_nanos() as i64 {

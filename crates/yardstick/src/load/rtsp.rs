@@ -52,12 +52,12 @@ impl Shared {
         reelway_clock::real().nanos().saturating_sub(self.began) as f64 / 1e9
     }
 
-    /// Counts what a viewer over HTTP got.
-    pub fn note_http(&self, watched: &crate::http::Watched) {
+    /// Counts a segment that a viewer over HTTP got.
+    pub fn note_segment(&self, bytes: u64, late: Duration) {
         if let Ok(mut all) = self.over_http.lock() {
-            all.packets += watched.segments;
-            all.bytes += watched.bytes;
-            all.late.merge(&watched.late);
+            all.packets += 1;
+            all.bytes += bytes;
+            all.late.add(late);
         }
     }
 }

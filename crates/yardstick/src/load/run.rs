@@ -15,7 +15,7 @@ use super::plan::{Plan, Visit};
 use super::probe::Probe;
 use super::receiver::{Receiver, Sampled};
 use super::rtsp::{self, Shared, ViewerReport};
-use super::sample::Sample;
+use super::sample::{Sample, Samples};
 use super::sources::Sources;
 use super::story::{LoadStory, ViewerStory};
 use crate::histogram::Histogram;
@@ -55,7 +55,7 @@ impl Options {
     }
 }
 
-/// Most samples that are kept: of a longer run every second, fourth, … of them.
+/// Most samples that are kept: those of a longer run are of two, four, … seconds each.
 const MOST_SAMPLES: usize = 3600;
 /// How long viewers who have seen less than this wait before they begin again.
 const REST: Duration = Duration::from_secs(1);
@@ -109,8 +109,7 @@ pub async fn run(options: Options, mut tell: impl FnMut(&Sample)) -> io::Result<
         story: LoadStory::default(),
         before: Sampled::default(),
         cpu: cpu(),
-        keep_every: 1,
-        taken: 0,
+        samples: Samples::new(MOST_SAMPLES),
     };
     let probe = Probe::start()?;
     let ran = run.all(&mut tell).await;
@@ -118,10 +117,12 @@ pub async fn run(options: Options, mut tell: impl FnMut(&Sample)) -> io::Result<
     ran?;
     let Run {
         mut story,
+        samples,
         shared: theirs,
         ..
     } = run;
     drop(theirs);
+    story.samples = samples.into_vec();
     story.timing_error_p99_ms = millis(errors.percentile(0.99));
     let whole = story_of(&shared).await;
     story.packets += whole.packets;
@@ -169,8 +170,7 @@ struct Run {
     /// As of the sample before.
     before: Sampled,
     cpu: Duration,
-    keep_every: u64,
-    taken: u64,
+    samples: Samples,
 }
 
 impl Run {
@@ -193,7 +193,7 @@ impl Run {
                 let sample = self.sample(passed, passed - sampled).await;
                 sampled = passed;
                 tell(&sample);
-                self.keep(sample);
+                self.samples.add(sample);
             }
             if next.is_none() && self.viewers.is_empty() {
                 break;
@@ -225,7 +225,7 @@ impl Run {
         }
         let passed = reelway_clock::now().since(began);
         let sample = self.sample(passed, passed - sampled).await;
-        self.keep(sample);
+        self.samples.add(sample);
         self.story.viewers = self.came;
         self.story.cpu_s = (cpu() - first_cpu).as_secs_f64();
         self.story.each.sort_by_key(|story| story.viewer);
@@ -285,22 +285,6 @@ impl Run {
         self.before = now;
         sample
     }
-
-    fn keep(&mut self, sample: Sample) {
-        self.taken += 1;
-        if !self.taken.is_multiple_of(self.keep_every) {
-            return;
-        }
-        self.story.samples.push(sample);
-        if self.story.samples.len() >= MOST_SAMPLES {
-            let mut number = 0;
-            self.story.samples.retain(|_| {
-                number += 1;
-                number % 2 == 0
-            });
-            self.keep_every *= 2;
-        }
-    }
 }
 
 /// A player over HTTP who only counts and times.
@@ -319,9 +303,8 @@ async fn watch_http(
         progress: Arc::default(),
     };
     let over = || shared.over.load(Ordering::Relaxed);
-    let watched = http::watch(url, &options, None, over).await;
-    shared.note_http(&watched);
-    watched
+    let came = |bytes, late| shared.note_segment(bytes, late);
+    http::watch(url, &options, None, (over, came)).await
 }
 
 fn millis(duration: Duration) -> f64 {

@@ -47,6 +47,8 @@ pub async fn start_times(url: &str, places: &[f64]) -> Result<Vec<Duration>, Tro
                     let Some(sockets) = &track.sockets else {
                         continue;
                     };
+                    // Reports are read away: those that lie there would end each wait at once.
+                    while inbox.receive_ready(&sockets.rtcp).is_ok() {}
                     let Ok(received) = inbox.receive_ready(&sockets.rtp) else {
                         continue;
                     };
