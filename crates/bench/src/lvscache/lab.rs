@@ -319,7 +319,8 @@ impl Lab {
 
 /// A digest of all that a run depends on beside its setup: this program, and the files of the lab that has this command.
 fn made_by(command: &Path) -> anyhow::Result<String> {
-    let lab = command.parent().unwrap_or(Path::new("."));
+    let folder = command.parent().filter(|dir| *dir != Path::new(""));
+    let lab = folder.unwrap_or(Path::new("."));
     let (mut left, mut files) = (vec![lab.to_owned()], vec![std::env::current_exe()?]);
     while let Some(dir) = left.pop() {
         for entry in std::fs::read_dir(&dir).with_context(|| dir.display().to_string())? {
