@@ -9,7 +9,7 @@ use reelway_media::SamplesError;
 use reelway_session::EndReason;
 use reelway_store::{ReadError, Source};
 use reelway_sys::FileIdentity;
-use reelway_viewing::Beyond;
+use reelway_viewing::{Beyond, Standing};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::downloads::{Downloads, Share};
@@ -48,6 +48,8 @@ pub(crate) enum Flow {
         speed: Speed,
         /// What goes beyond the pace; `None`: nothing.
         beyond: Option<Share>,
+        /// Whether it goes beyond the pace only until the viewer is as far ahead as they may be.
+        catches_up: bool,
     },
     /// Nobody who watches here: what viewers have not booked.
     Spare {
@@ -87,6 +89,7 @@ impl Flow {
             main,
             speed,
             beyond: None,
+            catches_up: false,
         }
     }
 
@@ -121,10 +124,23 @@ impl Flow {
         self
     }
 
+    /// The same, sent what this share gives until the viewer is as far ahead as they may be.
+    pub fn catching_up(mut self, share: Option<Share>) -> Flow {
+        if let Flow::Viewer {
+            beyond, catches_up, ..
+        } = &mut self
+        {
+            (*beyond, *catches_up) = (share, true);
+        }
+        self
+    }
+
     /// Whether it goes as fast as TCP takes it.
     pub fn is_unlimited(&self) -> bool {
         match self {
-            Flow::Viewer { beyond, .. } => beyond.as_ref().is_some_and(Share::is_all),
+            Flow::Viewer {
+                beyond, catches_up, ..
+            } => !catches_up && beyond.as_ref().is_some_and(Share::is_all),
             Flow::Spare { share, .. } => share.is_all(),
         }
     }
@@ -144,14 +160,15 @@ impl Flow {
     /// Waits until it is time for more: `asked` bytes, where they have been asked for already, else at most
     /// `most_beyond` where they go beyond the pace.
     pub async fn turn(&self, asked: Option<u64>, most_beyond: u64) -> Result<Turn, MediaError> {
-        let (viewer, flow, seconds_per_byte, speed, beyond) = match self {
+        let (viewer, flow, seconds_per_byte, speed, beyond, catches_up) = match self {
             Flow::Viewer {
                 sending: Sending { viewer, flow, .. },
                 seconds_per_byte,
                 speed,
                 beyond,
+                catches_up,
                 ..
-            } => (viewer, flow, seconds_per_byte, speed, beyond),
+            } => (viewer, flow, seconds_per_byte, speed, beyond, *catches_up),
             Flow::Spare {
                 taker,
                 speed,
@@ -166,17 +183,22 @@ impl Flow {
                 return Err(MediaError::Ended);
             }
             let refilled = viewer.refilled();
-            let (mut wait, ahead) = viewer.wait(*flow);
+            let standing = viewer.standing(*flow);
+            let Standing {
+                mut wait, ahead, ..
+            } = standing;
+            let share = beyond.as_ref();
+            let beyond = share.filter(|_| !catches_up || standing.is_behind);
+            if let Some(share) = share.filter(|_| wait.is_zero() || beyond.is_none()) {
+                share.rests();
+            }
             let now = reelway_clock::now();
             let limit = || {
-                let beyond = beyond.as_ref().map(|share| share.beyond(now));
+                let beyond = beyond.map(|share| share.beyond(now));
                 let beyond = beyond.unwrap_or(Beyond::Nothing);
-                pace.connection_speed(ahead, *seconds_per_byte, beyond)
+                pace.connection_speed(&standing, *seconds_per_byte, beyond)
             };
             if wait.is_zero() {
-                if let Some(share) = beyond {
-                    share.rests();
-                }
                 speed.limit(limit().filter(|_| waited));
                 return Ok(Turn::at_pace(ahead));
             }
@@ -186,7 +208,10 @@ impl Flow {
                     Ok(bytes) => {
                         speed.limit(limit());
                         return Ok(Turn {
-                            ahead: ahead.max(POSTER_DUE),
+                            ahead: match catches_up {
+                                true => ahead,
+                                false => ahead.max(POSTER_DUE),
+                            },
                             beyond: Some(bytes),
                         });
                     }
@@ -229,11 +254,16 @@ impl Flow {
         if let Flow::Viewer {
             sending: Sending { viewer, flow, .. },
             seconds_per_byte,
+            catches_up,
             ..
         } = self
         {
             let seconds = bytes as f64 * seconds_per_byte;
-            viewer.sent(*flow, bytes, if at_pace { seconds } else { 0.0 });
+            match (at_pace, catches_up) {
+                (true, _) => viewer.sent(*flow, bytes, seconds),
+                (false, true) => viewer.caught_up(*flow, bytes, seconds),
+                (false, false) => viewer.sent(*flow, bytes, 0.0),
+            }
         }
     }
 

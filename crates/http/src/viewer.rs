@@ -8,7 +8,7 @@ use reelway_session::{Progress, Refusal, Session, State};
 use reelway_store::{Source, Watcher};
 use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
-use reelway_viewing::{Doing, FlowKind, Pace, Piece};
+use reelway_viewing::{Doing, FlowKind, Pace, Piece, Standing};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
@@ -95,9 +95,15 @@ impl Viewer {
         Ok(sending)
     }
 
-    /// How long to wait before more of a flow is sent, and how many seconds of film are ahead already.
-    pub fn wait(&self, flow: FlowKind) -> (Duration, f64) {
-        self.place().wait(flow, reelway_clock::now())
+    /// How a flow stands against its pace: how long to wait before more of it is sent.
+    pub fn standing(&self, flow: FlowKind) -> Standing {
+        self.place().standing(flow, reelway_clock::now())
+    }
+
+    /// Media went out of what nobody has booked: `bytes` of flow `flow`, which play for `seconds`.
+    pub fn caught_up(&self, flow: FlowKind, bytes: u64, seconds: f64) {
+        self.place().caught_up(flow, bytes, seconds);
+        self.session.touch();
     }
 
     /// Comes when a flow of theirs need not wait any more, from this call on.

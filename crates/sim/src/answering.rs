@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use reelway_media::{Nanos, SECOND};
-use reelway_viewing::{Beyond, COPIED, End, Next, Pace};
+use reelway_viewing::{Beyond, COPIED, End, Next, Pace, Standing};
 
 use crate::config::Rule;
 use crate::events::Event;
@@ -34,7 +34,7 @@ impl Node {
         let film = fetcher.film;
         let of = &self.films[film];
         let packaged = &of.package.tracks()[track];
-        let (wait, ahead) = fetcher.place.wait(packaged.kind.into(), now);
+        let Standing { wait, ahead, .. } = fetcher.place.standing(packaged.kind.into(), now);
         if fetcher.answer(answering).is_none() {
             return;
         }
@@ -197,7 +197,7 @@ impl Node {
         answer.sent += bytes;
         let (sent, len) = (answer.sent, answer.len);
         let seconds = bytes as f64 * per_byte;
-        let (_, ahead) = fetcher.place.wait(flow, now);
+        let standing = fetcher.place.standing(flow, now);
         let begins = fetcher.place.sent(flow, bytes, seconds);
         fetcher.heard = now;
         let fetching = &mut fetcher.tracks[track];
@@ -207,7 +207,7 @@ impl Node {
         let may = fetcher.eager.sent_by(passed) as f64 / SECOND as f64;
         let (was, booking) = (fetching.sent_before, fetcher.booking);
         let pace = Pace::booked(&fetcher.eager);
-        let limit = pace.connection_speed(ahead, per_byte, Beyond::Nothing);
+        let limit = pace.connection_speed(&standing, per_byte, Beyond::Nothing);
         self.note(&Line::Sends {
             viewer: id,
             track,

@@ -26,7 +26,7 @@ mod wire;
 
 pub use budget::{Budget, COPIED, LONGEST_WAIT, Leave, WIDE, pinned_blocks};
 pub use copies::{Copies, Epoch, FrameNumber, Sent};
-pub use pace::{Beyond, Pace, Pacer};
+pub use pace::{Beyond, Pace, Pacer, Standing};
 pub use spare::{Download, Spares};
 pub use token::{TOKEN_LENGTH, bearer, is_secret, is_token};
 pub use viewer::{Doing, FlowKind, Moved, Piece, Progress, Viewer};

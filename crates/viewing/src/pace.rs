@@ -2,7 +2,8 @@
 //! multiple of the film's rate.
 //!
 //! Where a network is limited, what is sent is what was booked: a few seconds at four times the film's rate, the rest at twice
-//! the rate until it is as far ahead, and then at the film's rate.
+//! the rate until it could be as far ahead, and then at the film's rate. A viewer who has fetched less by then, or rests
+//! later, gets no more than that: the room is others' by now. What nobody has booked lets them catch up ([`crate::Spares`]).
 //!
 //! The rule counts seconds of film, not bytes, so that a dense scene is as far ahead as a quiet one. Its token buckets are
 //! full when a viewer starts or seeks, each byte sent takes out the time it plays, and they fill at twice real time, say.
@@ -74,15 +75,24 @@ impl Pace {
         self.first >= self.ahead
     }
 
-    /// Bytes a second that a connection may send at most; `None`: as fast as the network goes. So many seconds are `ahead`,
-    /// and a byte plays for so many seconds. `beyond` is what may go beyond the pace, see [`Beyond`].
+    /// Seconds after which what was booked is as far ahead as it may be.
+    fn beginning(&self) -> Duration {
+        let seconds = (self.ahead - self.first) / (self.factor - self.then);
+        match self.is_free() || !seconds.is_finite() || seconds < 0.0 {
+            true => Duration::MAX,
+            false => Duration::from_secs_f64(seconds.min(3600.0)),
+        }
+    }
+
+    /// Bytes a second that a connection may send at most; `None`: as fast as the network goes. `standing` is its flow's, and a
+    /// byte plays for so many seconds. `beyond` is what may go beyond the pace, see [`Beyond`].
     pub fn connection_speed(
         &self,
-        ahead: f64,
+        standing: &Standing,
         seconds_per_byte: f64,
         beyond: Beyond,
     ) -> Option<u64> {
-        let most = self.speed(ahead) / seconds_per_byte;
+        let most = self.speed(standing) / seconds_per_byte;
         let most = (most.is_normal() && most > 0.0).then(|| (most as u64).max(LEAST_SPEED));
         match beyond {
             Beyond::Everything => None,
@@ -93,15 +103,30 @@ impl Pace {
 
     /// Film seconds a second at which a connection sends a piece at most, when so many seconds are ahead. Where what is sent was
     /// booked, it is little more than that, so that all connections together send little more than the network carries.
-    fn speed(&self, ahead: f64) -> f64 {
-        if self.is_free() || ahead < self.first {
+    fn speed(&self, standing: &Standing) -> f64 {
+        if self.is_free() {
             HEADROOM * self.factor
-        } else if ahead < self.ahead - NEARLY {
-            AS_BOOKED * self.factor
-        } else {
+        } else if !standing.begins || standing.ahead >= self.ahead - NEARLY {
             AS_BOOKED * self.then
+        } else if standing.ahead < self.first {
+            HEADROOM * self.factor
+        } else {
+            AS_BOOKED * self.factor
         }
     }
+}
+
+/// How a flow stands against its pace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Standing {
+    /// How long to wait before more is sent.
+    pub wait: Duration,
+    /// Seconds of film that the viewer has got ahead, as far as the pace knows.
+    pub ahead: f64,
+    /// Whether more than the film's rate is booked for now, as the viewer has begun or sought a moment ago.
+    pub begins: bool,
+    /// Whether the viewer could have got more than they did.
+    pub is_behind: bool,
 }
 
 /// What a viewer may be sent beyond the pace.
@@ -150,6 +175,8 @@ pub struct Pacer {
     /// Of the beginning, of all, and of what goes at a time.
     buckets: [Bucket; 3],
     at: Monotonic,
+    /// When they were filled at once last.
+    began: Monotonic,
     /// How often they may be filled at once, and when that was looked at last.
     seeks: Bucket,
     sought: Monotonic,
@@ -169,6 +196,7 @@ impl Pacer {
                 },
             ],
             at: now,
+            began: now,
             seeks: Bucket::new(SEEKS, 1.0 / BETWEEN_SEEKS),
             sought: now,
         }
@@ -189,6 +217,7 @@ impl Pacer {
             bucket.level = bucket.brim + extra;
         }
         self.at = now;
+        self.began = now;
     }
 
     /// How long to wait before more is sent.
@@ -198,6 +227,14 @@ impl Pacer {
         }
         let passed = now.since(self.at).as_secs_f64();
         self.at = now;
+        if !self.pace.is_free() {
+            let begins = self.begins(now);
+            self.buckets[0].fill = if begins {
+                self.pace.factor
+            } else {
+                self.pace.then
+            };
+        }
         let waits = self.buckets.iter_mut().map(|bucket| bucket.wait(passed));
         Duration::from_secs_f64(waits.fold(0.0, f64::max).min(3600.0))
     }
@@ -215,6 +252,27 @@ impl Pacer {
     /// Seconds of film that the viewer has got ahead, as far as the bucket knows.
     pub fn ahead(&self) -> f64 {
         (self.pace.ahead - self.buckets[1].level).max(0.0)
+    }
+
+    fn begins(&self, now: Monotonic) -> bool {
+        now.since(self.began) < self.pace.beginning()
+    }
+
+    /// How the flow stands.
+    pub fn standing(&mut self, now: Monotonic) -> Standing {
+        let wait = self.wait(now);
+        let ahead = self.ahead();
+        Standing {
+            wait,
+            ahead,
+            begins: self.begins(now),
+            is_behind: ahead < self.pace.ahead - NEARLY,
+        }
+    }
+
+    /// Film of `seconds` has been sent out of what nobody has booked.
+    pub fn caught_up(&mut self, seconds: f64) {
+        self.buckets[1].level -= seconds;
     }
 
     /// Film of `seconds` has been sent. May overdraw: the debt is waited for before the next piece.
@@ -240,6 +298,35 @@ mod tests {
         Monotonic::from_nanos((seconds * 1e9) as u64)
     }
 
+    fn standing(ahead: f64, begins: bool) -> Standing {
+        Standing {
+            wait: Duration::ZERO,
+            ahead,
+            begins,
+            is_behind: true,
+        }
+    }
+
+    #[test]
+    fn who_rests_where_what_is_sent_was_booked_gets_the_films_rate_afterwards() {
+        let mut pacer = Pacer::new(Pace::booked(&Eager::default()), at(0.0));
+        let (mut now, mut sent) = (0.0, 0.0);
+        let mut goes_on_until = |until: f64, now: &mut f64| {
+            sent = 0.0;
+            while *now < until {
+                *now += pacer.wait(at(*now)).as_secs_f64();
+                pacer.sent(0.1);
+                sent += 0.1;
+            }
+            sent
+        };
+        goes_on_until(30.0, &mut now);
+        now += 60.0;
+        let sent = goes_on_until(now + 10.0, &mut now);
+        // What is in the first bucket, and ten seconds.
+        assert!((10.0..=13.5).contains(&sent), "{sent} s in 10 s");
+    }
+
     #[test]
     fn ten_seconds_go_freely_and_then_two_a_second() {
         let mut pacer = Pacer::new(PACE, at(0.0));
@@ -258,14 +345,19 @@ mod tests {
     #[test]
     fn a_connection_is_as_fast_as_what_is_booked_for_it() {
         let booked = Pace::booked(&Eager::default());
-        let speeds = [0.0, 5.0, 20.0].map(|ahead| booked.speed(ahead));
+        let speeds = [0.0, 5.0, 20.0].map(|ahead| booked.speed(&standing(ahead, true)));
         assert_eq!(speeds, [4.0, 2.125, 1.0625]);
-        assert_eq!([0.0, 20.0].map(|ahead| PACE.speed(ahead)), [4.0, 4.0]);
+        let speeds = [0.0, 5.0, 20.0].map(|ahead| booked.speed(&standing(ahead, false)));
+        assert_eq!(speeds, [1.0625; 3], "who is behind later");
+        let speeds = [0.0, 20.0].map(|ahead| PACE.speed(&standing(ahead, false)));
+        assert_eq!(speeds, [4.0, 4.0]);
     }
 
     #[test]
     fn a_connection_is_held_to_the_pace_and_what_goes_beyond_it_but_never_below_a_least_speed() {
-        let speed = |seconds_per_byte, beyond| PACE.connection_speed(0.0, seconds_per_byte, beyond);
+        let speed = |seconds_per_byte, beyond| {
+            PACE.connection_speed(&standing(0.0, true), seconds_per_byte, beyond)
+        };
         assert_eq!(speed(1e-6, Beyond::Nothing), Some(4_000_000));
         assert_eq!(speed(1e-6, Beyond::Share(500)), Some(4_000_500));
         assert_eq!(speed(1e-6, Beyond::Everything), None);

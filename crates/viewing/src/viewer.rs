@@ -9,7 +9,7 @@ use reelway_time::Monotonic;
 
 use crate::budget::{COPIED, LONGEST_WAIT};
 use crate::flow::Flow;
-use crate::pace::Pace;
+use crate::pace::{Pace, Standing};
 
 /// How long a viewer of a file is silent at most while they play, as long as a segment would make them:
 /// nearly every film fills a window of the store in that time.
@@ -192,11 +192,24 @@ impl Viewer {
         })
     }
 
-    /// How long to wait before more of a flow is sent, and how many seconds of film are ahead already.
-    pub fn wait(&mut self, flow: FlowKind, now: Monotonic) -> (Duration, f64) {
+    /// How a flow stands against its pace: how long to wait before more of it is sent.
+    pub fn standing(&mut self, flow: FlowKind, now: Monotonic) -> Standing {
         match self.flows.get_mut(&flow) {
-            Some(flow) => (flow.pacer.wait(now), flow.pacer.ahead()),
-            None => (Duration::ZERO, 0.0),
+            Some(flow) => flow.pacer.standing(now),
+            None => Standing {
+                wait: Duration::ZERO,
+                ahead: 0.0,
+                begins: true,
+                is_behind: false,
+            },
+        }
+    }
+
+    /// Media went out of what nobody has booked: `bytes` of a flow, which play for `seconds`.
+    pub fn caught_up(&mut self, flow: FlowKind, bytes: u64, seconds: f64) {
+        self.bytes += bytes;
+        if let Some(flow) = self.flows.get_mut(&flow) {
+            flow.pacer.caught_up(seconds);
         }
     }
 
@@ -398,9 +411,10 @@ mod tests {
         viewer.asks(&segment(1, true), at(0));
         viewer.asks(&segment(2, true), at(0));
         viewer.sent(FlowKind::Picture, 1_000_000, 30.0);
-        assert!(viewer.wait(FlowKind::Picture, at(0)).0 > Duration::ZERO);
+        assert!(viewer.standing(FlowKind::Picture, at(0)).wait > Duration::ZERO);
         assert!(viewer.ends(FlowKind::Picture, 1, false, at(0)));
-        assert_eq!(viewer.wait(FlowKind::Picture, at(0)), (Duration::ZERO, 0.0));
+        let standing = viewer.standing(FlowKind::Picture, at(0));
+        assert_eq!((standing.wait, standing.ahead), (Duration::ZERO, 0.0));
     }
 
     #[test]

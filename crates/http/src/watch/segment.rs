@@ -240,7 +240,12 @@ impl Segments {
             let seconds_per_byte = length / media.len.max(1) as f64;
             let speed = Speed::of(request);
             speed.carries(Carried::Media);
-            Flow::of(sending, seconds_per_byte, main, speed)
+            let booked = !viewer.pace.is_free();
+            let share = booked.then(|| {
+                let file = &show.film.identity;
+                self.downloads.begin(file, caller.peer.ip())
+            });
+            Flow::of(sending, seconds_per_byte, main, speed).catching_up(share)
         };
         let pieces = pieces(range.clone()).ok_or_else(|| not_here(String::new()))?;
         let body = self
