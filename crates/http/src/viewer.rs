@@ -100,10 +100,10 @@ impl Viewer {
         self.place().standing(flow, reelway_clock::now())
     }
 
-    /// Media went out of what nobody has booked: `bytes` of flow `flow`, which play for `seconds`.
+    /// The same of media that went out of what nobody has booked.
     pub fn caught_up(&self, flow: FlowKind, bytes: u64, seconds: f64) {
-        self.place().caught_up(flow, bytes, seconds);
-        self.session.touch();
+        let begins = self.place().caught_up(flow, bytes, seconds);
+        self.went(begins);
     }
 
     /// Comes when a flow of theirs need not wait any more, from this call on.
@@ -124,6 +124,10 @@ impl Viewer {
     /// Media went out: `bytes` of flow `flow`, which play for `seconds`.
     pub fn sent(&self, flow: FlowKind, bytes: u64, seconds: f64) {
         let begins = self.place().sent(flow, bytes, seconds);
+        self.went(begins);
+    }
+
+    fn went(&self, begins: bool) {
         if begins {
             self.session.begins();
         }

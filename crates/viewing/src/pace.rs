@@ -125,7 +125,7 @@ pub struct Standing {
     pub ahead: f64,
     /// Whether more than the film's rate is booked for now, as the viewer has begun or sought a moment ago.
     pub begins: bool,
-    /// Whether the viewer could have got more than they did.
+    /// Whether the viewer could have got more than they did, and what is booked now does not let them catch up.
     pub is_behind: bool,
 }
 
@@ -262,11 +262,12 @@ impl Pacer {
     pub fn standing(&mut self, now: Monotonic) -> Standing {
         let wait = self.wait(now);
         let ahead = self.ahead();
+        let begins = self.begins(now);
         Standing {
             wait,
             ahead,
-            begins: self.begins(now),
-            is_behind: ahead < self.pace.ahead - NEARLY,
+            begins,
+            is_behind: !begins && ahead < self.pace.ahead - NEARLY,
         }
     }
 
@@ -303,16 +304,16 @@ mod tests {
             wait: Duration::ZERO,
             ahead,
             begins,
-            is_behind: true,
+            is_behind: !begins,
         }
     }
 
     #[test]
     fn who_rests_where_what_is_sent_was_booked_gets_the_films_rate_afterwards() {
         let mut pacer = Pacer::new(Pace::booked(&Eager::default()), at(0.0));
-        let (mut now, mut sent) = (0.0, 0.0);
-        let mut goes_on_until = |until: f64, now: &mut f64| {
-            sent = 0.0;
+        let mut now = 0.0;
+        let mut sent_until = |until: f64, now: &mut f64| {
+            let mut sent = 0.0;
             while *now < until {
                 *now += pacer.wait(at(*now)).as_secs_f64();
                 pacer.sent(0.1);
@@ -320,9 +321,9 @@ mod tests {
             }
             sent
         };
-        goes_on_until(30.0, &mut now);
+        sent_until(30.0, &mut now);
         now += 60.0;
-        let sent = goes_on_until(now + 10.0, &mut now);
+        let sent = sent_until(now + 10.0, &mut now);
         // What is in the first bucket, and ten seconds.
         assert!((10.0..=13.5).contains(&sent), "{sent} s in 10 s");
     }

@@ -9,7 +9,7 @@ use reelway_time::Monotonic;
 
 use crate::budget::{COPIED, LONGEST_WAIT};
 use crate::flow::Flow;
-use crate::pace::{Pace, Standing};
+use crate::pace::{Pace, Pacer, Standing};
 
 /// How long a viewer of a file is silent at most while they play, as long as a segment would make them:
 /// nearly every film fills a window of the store in that time.
@@ -205,14 +205,6 @@ impl Viewer {
         }
     }
 
-    /// Media went out of what nobody has booked: `bytes` of a flow, which play for `seconds`.
-    pub fn caught_up(&mut self, flow: FlowKind, bytes: u64, seconds: f64) {
-        self.bytes += bytes;
-        if let Some(flow) = self.flows.get_mut(&flow) {
-            flow.pacer.caught_up(seconds);
-        }
-    }
-
     /// How long there would be to wait if `seconds` of a flow were sent now.
     pub fn wait_after(&self, flow: FlowKind, seconds: f64) -> Duration {
         let flow = self.flows.get(&flow);
@@ -234,10 +226,19 @@ impl Viewer {
     /// Media went out: `bytes` of a flow, which play for `seconds`. Whether they make a viewer of somebody who had no more
     /// than a playlist.
     pub fn sent(&mut self, flow: FlowKind, bytes: u64, seconds: f64) -> bool {
+        self.went(flow, bytes, |pacer| pacer.sent(seconds))
+    }
+
+    /// The same of media that went out of what nobody has booked.
+    pub fn caught_up(&mut self, flow: FlowKind, bytes: u64, seconds: f64) -> bool {
+        self.went(flow, bytes, |pacer| pacer.caught_up(seconds))
+    }
+
+    fn went(&mut self, flow: FlowKind, bytes: u64, count: impl FnOnce(&mut Pacer)) -> bool {
         let before = self.bytes;
         self.bytes += bytes;
         if let Some(flow) = self.flows.get_mut(&flow) {
-            flow.pacer.sent(seconds);
+            count(&mut flow.pacer);
         }
         before < BEGUN && self.bytes >= BEGUN
     }
@@ -433,5 +434,14 @@ mod tests {
         // 16 s of film for each 256 KiB: two of these are beyond what goes freely.
         assert_eq!(viewer.window(FlowKind::Picture, 1 << 20, 64e-6), 256 << 10);
         assert_eq!(viewer.window(FlowKind::Picture, 1 << 20, 1.0), COPIED);
+    }
+
+    #[test]
+    fn what_lets_a_viewer_catch_up_makes_a_viewer_of_them_too() {
+        let mut viewer = viewer();
+        viewer.asks(&segment(1, true), at(0));
+        assert!(!viewer.sent(FlowKind::Picture, BEGUN - 1, 1.0));
+        assert!(viewer.caught_up(FlowKind::Picture, 1, 1.0));
+        assert!(!viewer.sent(FlowKind::Picture, 1, 1.0), "once");
     }
 }
