@@ -1,5 +1,5 @@
-//! Puts the built web pages (`web/dist`) into the library, each also compressed. Without them the
-//! server serves a page that says how to build them.
+//! Embeds the built web pages (`web/dist`) in the library, each also compressed. If they have not
+//! been built, the server serves a page that says how to build them.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +14,7 @@ fn main() -> std::io::Result<()> {
     );
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo says where to build"));
     let dist = here.join("../../web/dist");
-    // A path that does not exist would run this at every build.
+    // Watching a path that does not exist would rerun this script on every build.
     let watched = if dist.is_dir() {
         "../../web/dist"
     } else {
@@ -37,7 +37,8 @@ fn main() -> std::io::Result<()> {
             .unwrap_or(file)
             .to_string_lossy()
             .replace('\\', "/");
-        // A copy: the sources may be gone when another checkout shares the folder that cargo builds in.
+        // Copied because the sources may be gone when another checkout shares cargo's build
+        // directory.
         let copy = out.join(format!("{number}.file"));
         fs::write(&copy, &bytes)?;
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());

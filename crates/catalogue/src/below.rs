@@ -1,5 +1,5 @@
-//! Folders of the film directories as uploads may write to them: below a directory that the operator named, and
-//! never through a symbolic link.
+//! Folders inside the film directories, as seen by uploads: below a directory that the operator
+//! named, and never through a symbolic link.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,12 +9,12 @@ use reelway_sys::folder::{Folder, is_link_in_the_way};
 
 use crate::intake_error::IntakeError;
 
-/// A folder of a film directory.
+/// A folder inside a film directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Below {
-    /// The film directory, as the operator named it: links on the way to it are followed.
+    /// The film directory as the operator named it. Links in this path are followed.
     root: PathBuf,
-    /// The way from there, names only; empty: the film directory itself.
+    /// The path from `root`, names only. Empty: the film directory itself.
     way: PathBuf,
 }
 
@@ -26,18 +26,18 @@ impl Below {
         }
     }
 
-    /// Its path.
+    /// Returns the folder's full path.
     pub fn path(&self) -> PathBuf {
         self.root.join(&self.way)
     }
 
-    /// Opens it. [`IntakeError::Link`] where a link leads to it.
+    /// Opens the folder. Returns [`IntakeError::Link`] if a symbolic link is in the way.
     pub fn open(&self) -> Result<Folder, IntakeError> {
         let opened = Folder::open(&self.root).and_then(|root| root.below(&self.way));
         opened.map_err(|error| self.error(error))
     }
 
-    /// Opens it, and makes the folders on the way that are missing.
+    /// Opens the folder and creates the missing folders on its path.
     pub fn make(&self) -> Result<Folder, IntakeError> {
         let made = Folder::open(&self.root).and_then(|root| root.make_below(&self.way));
         made.map_err(|error| self.error(error))
@@ -49,7 +49,7 @@ impl Below {
             return IntakeError::Link { path };
         }
         match error.kind() {
-            // A film is called as the folder would be.
+            // A film has the name that the folder needs.
             io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => IntakeError::Taken {
                 path,
                 reason: "a file is where a folder is needed".into(),
@@ -59,8 +59,9 @@ impl Below {
     }
 }
 
-/// The folder and the name of a film's file that was found at `path` below `roots` (film directories or single
-/// films). Of several directories that hold it the deepest counts: what the operator named is trusted.
+/// Returns the folder and the file name of a film that was found at `path` below `roots` (film
+/// directories or single films). If several directories contain it, the deepest one counts:
+/// directories that the operator named are trusted.
 pub(crate) fn file_below(roots: &[PathBuf], path: &Path) -> Option<(Below, OsString)> {
     let name = path.file_name()?.to_owned();
     if roots.iter().any(|root| root == path) {
@@ -70,7 +71,7 @@ pub(crate) fn file_below(roots: &[PathBuf], path: &Path) -> Option<(Below, OsStr
     Some((folder, name))
 }
 
-/// The folder at `path`, below one of `roots`.
+/// Returns the folder at `path`, below one of `roots`.
 pub(crate) fn folder_below(roots: &[PathBuf], path: &Path) -> Option<Below> {
     let holds = |root: &&PathBuf| path.starts_with(root);
     let root = roots

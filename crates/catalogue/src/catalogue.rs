@@ -1,4 +1,4 @@
-//! What the protocols ask.
+//! The catalogue as the protocols query it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,40 +10,41 @@ use crate::intake::Intake;
 use crate::placement::Soon;
 use crate::subtitles::SubtitleFile;
 
-/// How many entries of the catalogue there are.
+/// The number of catalogue entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally {
-    /// In each state, by the state's name.
+    /// Entries in each state, by the state's name.
     pub states: BTreeMap<&'static str, usize>,
-    /// Of those that are ready: renditions of another film.
+    /// Ready entries that are renditions of another film.
     pub renditions: usize,
 }
 
-/// Which films there are. Asked by every protocol, for every newcomer.
+/// The films that this server offers. Every protocol queries it for every new viewer.
 pub trait Catalogue: Send + Sync {
-    /// All entries by name, playable or not.
+    /// Returns all entries, playable or not, in order of their names.
     fn list(&self) -> Vec<Arc<Entry>>;
 
-    /// One entry.
+    /// Returns the entry with this name.
     fn entry(&self, name: &str) -> Option<Arc<Entry>>;
 
-    /// The film of this name with its index, loaded if it was not in memory.
+    /// Returns the film with this name and its index, which is loaded if it is not in memory.
     fn film(&self, name: &str) -> Result<Arc<Film>, CatalogueError>;
 
-    /// The text of subtitles beside a film that are elsewhere ([`SubtitleTrack::elsewhere`](crate::SubtitleTrack::elsewhere)),
-    /// as WebVTT. An error, in words: it cannot be fetched now, which was logged.
+    /// Returns the text of subtitles on another server
+    /// ([`SubtitleTrack::elsewhere`](crate::SubtitleTrack::elsewhere)) as WebVTT. The error is a
+    /// message: the text cannot be fetched now, which has already been logged.
     fn subtitles<'a>(
         &'a self,
         film: &'a Film,
         file: &'a SubtitleFile,
     ) -> Soon<'a, Result<Arc<str>, String>>;
 
-    /// Where films can be put and taken away; `None` where they cannot.
+    /// Where films can be added and deleted; `None` if they cannot.
     fn intake(&self) -> Option<&dyn Intake> {
         None
     }
 
-    /// How many entries there are.
+    /// Counts the entries.
     fn tally(&self) -> Tally {
         let mut tally = Tally {
             states: BTreeMap::from(State::NAMES.map(|name| (name, 0))),
@@ -58,7 +59,7 @@ pub trait Catalogue: Send + Sync {
         tally
     }
 
-    /// Writes how many films there are, by state.
+    /// Writes the number of films in each state.
     fn write_metrics(&self, out: &mut Exposition) {
         out.family("reelway_films", "gauge", "Films by state.");
         for (state, count) in self.tally().states {

@@ -1,4 +1,4 @@
-//! What a library of directories is told.
+//! Configuration of a library of directories.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,33 +9,33 @@ use crate::counter::CountConfig;
 use crate::growth::ANEW_EVERY;
 use crate::unsaved::IndexMemory;
 
-/// Which directories, and where indexes are kept.
+/// Which directories make up a library, and where their indexes are kept.
 #[derive(Clone, Debug)]
 pub struct DirectoryConfig {
     /// Film directories, or single films.
     pub films: Vec<PathBuf>,
-    /// Where index files are kept; `None`: in memory only.
+    /// Directory of index files. `None`: indexes are kept in memory only.
     pub index: Option<PathBuf>,
-    /// Where indexes are kept that cannot be written to files.
+    /// Memory for indexes that cannot be written to files.
     pub memory: IndexMemory,
-    /// Longest time between two walks over the directories.
+    /// Longest time between two scans of the directories.
     pub rescan: Duration,
-    /// A film that grows is not indexed anew more often than this. A playlist that is not over has to have another segment each one
-    /// and a half times its longest (RFC 8216, section 6.2.2).
+    /// Shortest time between two indexings of a film that grows. A playlist that has not ended must
+    /// get a new segment within 1.5 times its longest one (RFC 8216, section 6.2.2).
     pub anew_every: Duration,
-    /// Bytes that are read at once: a film that lies on its disk in smaller pieces is told.
+    /// Size of a read in bytes. A film that lies on its disk in smaller pieces is logged.
     pub block_bytes: u32,
-    /// Bytes of a film that are indexed first, where it has more than twice as many and must be read whole: so much of it plays
-    /// while the rest is read.
+    /// Number of bytes of a film that are indexed first if the film is more than twice as long and
+    /// must be read whole. This part plays while the rest is read.
     pub beginning: u64,
-    /// Pictures a second of streams that are files by themselves and do not state it: a fraction.
+    /// Frame rate (pictures per second, as a fraction) of elementary streams that do not state it.
     pub frame_rate: (u32, u32),
-    /// How films' packets are counted in the background; `None`: they are not.
+    /// How the packets of films are counted in the background. `None`: they are not counted.
     pub count: Option<CountConfig>,
 }
 
 impl DirectoryConfig {
-    /// How its films are indexed.
+    /// Returns the options with which films are indexed.
     pub(crate) fn options(&self) -> IndexOptions {
         IndexOptions {
             frame_rate: self.frame_rate,
@@ -53,7 +53,7 @@ impl Default for DirectoryConfig {
             rescan: Duration::from_secs(60),
             anew_every: ANEW_EVERY,
             block_bytes: 256 << 10,
-            // Ten seconds of a slow disk, and some minutes of film.
+            // Ten seconds of reading from a slow disk, and some minutes of film.
             beginning: 1 << 30,
             frame_rate: (25, 1),
             count: None,

@@ -1,8 +1,10 @@
-//! The thread that counts the packets of a library's films, one film after the other, when nothing else is to be done.
+//! The thread that counts the packets of a library's films, one film at a time, when it is
+//! otherwise idle.
 //!
-//! All of a film is read for it. Viewers come first: the thread rests three times as long as it works, and while there are viewers
-//! a hundred times as long. So it takes less of a disk than is kept free of bookings (`capacity.headroom`), and a disk that is busy,
-//! and takes longer to read, is also left alone for longer.
+//! Counting reads each film completely. Viewers come first: the thread rests three times as long as
+//! it works, and a hundred times as long while there are viewers. It therefore takes less of a disk
+//! than is kept free of bookings (`capacity.headroom`). A busy disk takes longer to read and is
+//! therefore left alone for longer, too.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -22,23 +24,23 @@ use crate::entry::{Entry, State};
 use crate::index_file::{IndexFile, IndexFileError};
 use crate::library::Shared;
 
-/// How many times as long it rests as it works, while nobody watches, and while somebody does.
+/// How long the thread rests, as a multiple of the time it has worked: without and with viewers.
 const REST: u32 = 3;
 const REST_BESIDE_VIEWERS: u32 = 100;
-/// It does not rest for longer at a time.
+/// The longest rest.
 const LONGEST_REST: Duration = Duration::from_secs(120);
-/// So long after film was last sent, nobody watches any more.
+/// After this time without film being sent, there are no viewers any more.
 const UNWATCHED: Duration = Duration::from_secs(10);
 
 /// How packets are counted in the background.
 #[derive(Clone)]
 pub struct CountConfig {
-    /// For which packets.
+    /// The packets to be counted.
     pub payload: PayloadOptions,
-    /// So long after the library's start, and after each look in which nothing was left to be counted. A film changed more
-    /// recently than this may still be written.
+    /// Delay after the library's start, and after each look that found nothing to count. A film
+    /// changed more recently than this may still be being written.
     pub after: Duration,
-    /// How much film viewers have been given so far, in whatever unit.
+    /// Returns how much film has been sent to viewers so far, in any unit.
     pub given: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
 
@@ -52,11 +54,11 @@ impl fmt::Debug for CountConfig {
 pub(crate) struct Counter {
     shared: Arc<Shared>,
     config: CountConfig,
-    /// Films that have been counted, or cannot be.
+    /// Films that have been counted or cannot be.
     done: HashSet<FileIdentity>,
 }
 
-/// The library is dropped.
+/// The library has been dropped.
 struct Stop;
 
 impl Counter {
@@ -88,7 +90,8 @@ impl Counter {
         }
     }
 
-    /// A film whose packets have not been counted. None while films are still being indexed.
+    /// Returns a film whose packets have not been counted; none while films are still being
+    /// indexed.
     fn next(&mut self) -> Option<Arc<Entry>> {
         let directory = self.shared.index.as_ref()?;
         let entries = self.shared.list();
@@ -168,11 +171,11 @@ fn packets(title: &Title) -> u64 {
     groups.map(|group| u64::from(group.packets)).sum()
 }
 
-/// How long it rests.
+/// Decides how long the thread rests.
 struct Restraint {
-    /// What viewers had been given by when it looked last.
+    /// What viewers had been sent when this was last checked.
     given: u64,
-    /// When they were last seen to be given something.
+    /// When viewers were last seen to receive something.
     watched: Option<Monotonic>,
 }
 
@@ -182,7 +185,7 @@ impl Restraint {
         Restraint { given, watched }
     }
 
-    /// For how long it rests after it has worked so long, and viewers have been `given` so much.
+    /// Returns how long to rest after `worked`, when viewers have been sent `given` in all.
     fn rest(&mut self, now: Monotonic, worked: Duration, given: u64) -> Duration {
         if given != self.given {
             (self.given, self.watched) = (given, Some(now));

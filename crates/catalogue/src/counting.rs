@@ -1,7 +1,8 @@
-//! Counts what the groups of a film become over RTP.
+//! Counts the RTP packets of a film's groups.
 //!
-//! A container's tables tell how large a picture is, not how many packets it makes: that depends on the units inside it. So the
-//! film is read once from beginning to end, a part at a time, and each group is planned as it will be for its viewers.
+//! A container's tables give the size of a picture, but not the number of its packets, which
+//! depends on the units inside it. So the film is read once from beginning to end, part by part,
+//! and each group is planned as it will be for its viewers.
 
 use std::cell::RefCell;
 use std::io;
@@ -29,15 +30,15 @@ pub(crate) enum CountError {
     /// Its samples could not be read.
     #[error(transparent)]
     Samples(#[from] SamplesError),
-    /// Its file is another by now.
+    /// The file has been replaced or changed.
     #[error("the file has changed")]
     Changed,
-    /// It was told to stop.
+    /// Counting was stopped.
     #[error("stopped")]
     Stopped,
 }
 
-/// A film whose packets are counted.
+/// A film whose packets are to be counted.
 pub(crate) struct Uncounted<'a> {
     pub title: &'a Title,
     pub samples: &'a dyn Samples,
@@ -46,8 +47,8 @@ pub(crate) struct Uncounted<'a> {
 }
 
 impl Uncounted<'_> {
-    /// What each track's groups become, in the order of [`Title::recorded`]. Before each part of the film is read, `go_on` is asked
-    /// whether to.
+    /// Returns the packets of each track's groups, in the order of [`Title::recorded`]. Before each
+    /// part of the film is read, `go_on` decides whether to continue.
     pub fn count(
         &self,
         payload: PayloadOptions,
@@ -72,7 +73,7 @@ impl Uncounted<'_> {
         let counted: Result<Vec<Packets>, CountError> = tracks
             .map(|(number, track)| self.count_track(number, track, payload, &window))
             .collect();
-        // What is read of a file that was replaced meanwhile is another film's.
+        // If the file has been replaced meanwhile, the data read belong to another film.
         if file.identity_now()? != self.identity {
             return Err(CountError::Changed);
         }
@@ -86,7 +87,7 @@ impl Uncounted<'_> {
         options: PayloadOptions,
         window: &Window<'_>,
     ) -> Result<Packets, CountError> {
-        // One that cannot be sent over RTP makes no packets.
+        // A track that cannot be sent over RTP makes no packets.
         let Ok(payload) = Payload::new(track, options) else {
             return Ok(Packets::default());
         };
@@ -97,7 +98,7 @@ impl Uncounted<'_> {
             if let Some(problem) = window.state.borrow_mut().problem.take() {
                 return Err(problem);
             }
-            // Samples that are damaged are passed over when they are played, too.
+            // Damaged samples are also skipped during playback.
             groups.push(planned.map_or(GroupPackets::default(), |plan| plan.counted()));
         }
         Ok(Packets {
@@ -107,7 +108,7 @@ impl Uncounted<'_> {
     }
 }
 
-/// A part of the film in memory that follows what is asked for.
+/// A part of the film in memory, which follows the reads.
 struct Window<'a> {
     film: &'a Uncounted<'a>,
     file: &'a Parts,
@@ -117,15 +118,15 @@ struct Window<'a> {
 struct Loaded<'a> {
     range: Range<u64>,
     bytes: Vec<u8>,
-    /// What making a part of a view works with.
+    /// Working buffers for making a part of a view.
     room: Vec<Vec<u8>>,
-    /// Why a part could not be had.
+    /// Why a part could not be loaded.
     problem: Option<CountError>,
     go_on: &'a mut dyn FnMut() -> bool,
 }
 
 impl Window<'_> {
-    /// Has the part in memory that byte `offset` lies in.
+    /// Loads the part that contains byte `offset`.
     fn load(&self, state: &mut Loaded<'_>, offset: u64) -> Result<(), CountError> {
         if !(state.go_on)() {
             return Err(CountError::Stopped);
@@ -134,7 +135,7 @@ impl Window<'_> {
         let len = view.map_or(self.film.identity.size, |view| view.bytes);
         let start = offset / WINDOW * WINDOW;
         let range = start..len.min(start + WINDOW);
-        // Until it is there, there is nothing.
+        // The window is empty until the part has been loaded.
         state.range = 0..0;
         if range.contains(&offset) {
             state.bytes.resize((range.end - range.start) as usize, 0);
@@ -190,18 +191,18 @@ impl Bytes for Window<'_> {
     }
 }
 
-/// Counts what the groups of an indexed film become over RTP, on links that carry IP packets of up to `mtu` bytes. All of the
-/// film is read.
+/// Counts the RTP packets of an indexed film's groups, for links with an MTU of `mtu` bytes. Reads
+/// the whole film.
 ///
 /// # Errors
-/// It cannot be read, or has changed since it was indexed.
+/// The film cannot be read, or has changed since it was indexed.
 pub fn count_packets(
     path: &Path,
     identity: FileIdentity,
     index: &mut Index,
     mtu: u16,
 ) -> Result<(), IndexingError> {
-    // Says why it cannot be opened in the words of indexing.
+    // Reports why a film cannot be opened with the messages of indexing.
     open(path)?;
     let film = Uncounted {
         title: &index.title,
@@ -218,7 +219,7 @@ pub fn count_packets(
     Ok(())
 }
 
-/// Puts what was counted into a title.
+/// Stores the counts in a title.
 pub(crate) fn put(title: &mut Title, counted: Vec<Packets>) {
     for (track, packets) in title.recorded_mut().zip(counted) {
         track.packets = packets;

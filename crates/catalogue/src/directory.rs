@@ -1,5 +1,5 @@
-//! A library: watched directories of film files, or films elsewhere. What is known of them, and how a
-//! film is had. A thread of its own looks after them (`keeper.rs`).
+//! A library: watched directories of film files, or remote films. It knows which films there are
+//! and loads them. A thread of its own looks after them (`keeper.rs`).
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -26,9 +26,9 @@ use crate::unsaved::{self, IndexMemory};
 /// A library of watched directories, or of another [`Shelf`].
 pub struct Directory {
     pub(crate) shared: Arc<Shared>,
-    /// Its film directories; `None`: its films lie elsewhere.
+    /// Its film directories. `None`: its films are remote.
     films: Option<Vec<PathBuf>>,
-    /// How films are indexed that are put there.
+    /// The options with which uploaded films are indexed.
     pub(crate) options: IndexOptions,
     wake: mpsc::Sender<Event>,
     keeper: Option<JoinHandle<()>>,
@@ -61,8 +61,8 @@ impl Counting {
 }
 
 impl Directory {
-    /// Walks the directories once (films are then listed as being indexed) and starts looking
-    /// after them. Problems with single folders are logged; the library is what could be read.
+    /// Scans the directories once (films are then listed as being indexed) and starts looking after
+    /// them. Problems with single folders are logged; the library holds what could be read.
     pub fn open(config: DirectoryConfig) -> Directory {
         let (wake, events) = mpsc::channel();
         let shelf = Local::new(&config, wake.clone());
@@ -75,8 +75,9 @@ impl Directory {
         library
     }
 
-    /// A library of the films on a shelf, with index files in a directory of its own, or in memory where they cannot be
-    /// written. What is there is found out on the library's thread: at first it is empty.
+    /// Opens a library of the films on a shelf, with its own directory of index files, or with
+    /// indexes in memory if they cannot be written. The library's thread looks for films: at first,
+    /// the library is empty.
     pub fn of(shelf: Arc<dyn Shelf>, index: Option<PathBuf>, memory: IndexMemory) -> Directory {
         Directory::start(shelf, (index, memory), mpsc::channel(), false)
     }
@@ -95,7 +96,7 @@ impl Directory {
         }
         let mut keeper = Keeper::new(shared.clone(), wake.clone());
         let mut first = look_first.then(|| keeper.look());
-        // After a panic it looks at everything anew.
+        // After a panic, the keeper looks at everything again.
         let run = move || {
             let first = first.take().unwrap_or_else(|| keeper.look());
             keeper.run(first, &events);
@@ -115,30 +116,31 @@ impl Directory {
         }
     }
 
-    /// Its film directories on this machine.
+    /// Returns its film directories on this machine.
     pub(crate) fn films(&self) -> &[PathBuf] {
         self.films.as_deref().unwrap_or_default()
     }
 
-    /// Has the keeper look again.
+    /// Makes the keeper look again.
     pub(crate) fn wake(&self) {
-        // Without a keeper changes go unnoticed, which was said at the start.
+        // Without a keeper, changes go unnoticed; this was logged at the start.
         let _ = self.wake.send(Event::Changed);
     }
 
-    /// Whether it is known which films there are, and of each whether it plays.
+    /// Returns whether all films have been found, and whether each of them plays is known.
     pub fn is_settled(&self) -> bool {
         let indexing = |entry: &Arc<Entry>| matches!(entry.state, State::Indexing);
         self.shared.looked.load(Ordering::Relaxed) && !self.list().iter().any(indexing)
     }
 
-    /// A way to have it look again at once.
+    /// Returns a function that makes the library look again at once.
     pub fn waker(&self) -> impl Fn() + Send + Sync + 'static {
         let wake = self.wake.clone();
         move || drop(wake.send(Event::Changed))
     }
 
-    /// Calls `listener` after every change, on one of the library's own threads. It must not be the last that holds the library.
+    /// Calls `listener` after every change, on one of the library's own threads. The listener must
+    /// not hold the last reference to the library.
     pub fn on_change(&self, listener: impl Fn(&Change) + Send + Sync + 'static) {
         self.shared.listen(Box::new(listener));
     }
@@ -151,7 +153,8 @@ impl Drop for Directory {
         }
         let _ = self.wake.send(Event::Stop);
         let keeper = self.keeper.take();
-        // A listener that holds the library to the end drops it on the keeper's own thread, which cannot wait for itself.
+        // If a listener holds the last reference, it drops the library on the keeper's own thread,
+        // which cannot join itself.
         let others = |keeper: &JoinHandle<()>| keeper.thread().id() != thread::current().id();
         if let Some(keeper) = keeper.filter(others) {
             let _ = keeper.join();

@@ -1,4 +1,5 @@
-//! What is known of a film: shortly, for lists ([`Entry`]), and wholly, for playing ([`Film`]).
+//! What is known of a film: a short form for lists ([`Entry`]), and the complete one for playback
+//! ([`Film`]).
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -19,29 +20,31 @@ use crate::subtitles::SubtitleFile;
 /// A film ready to be played.
 #[derive(Debug)]
 pub struct Film {
-    /// TITLE in addresses.
+    /// The film's title in addresses.
     pub name: String,
-    /// Where the file is.
+    /// The file's path or address.
     pub path: PathBuf,
-    /// Which file it was when it was indexed; bytes of another must not be sent.
+    /// The file's identity when it was indexed. Bytes of another file must not be sent.
     pub identity: FileIdentity,
     /// Tracks, groups, times.
     pub title: Arc<Title>,
     /// The sample records.
     pub samples: Arc<dyn Samples>,
-    /// How its file may grow, and has grown.
+    /// How the file may grow, and has grown.
     pub growth: Growth,
 }
 
 impl Film {
-    /// Which file it was when it was first indexed: a recording that grows stays the same film.
+    /// Returns the file's identity when it was first indexed: a recording that grows stays the same
+    /// film.
     pub fn edition(&self) -> FileIdentity {
         self.growth
             .first
             .map_or(self.identity, |first| first.identity)
     }
 
-    /// The same file as a transport stream that is sent as it is; `None`: it is none, or cannot be.
+    /// Returns the same file as a transport stream that is sent unchanged. `None`: the file is not
+    /// a transport stream, or cannot be sent unchanged.
     pub fn as_transport_stream(&self) -> Option<Film> {
         let samples = Behind {
             samples: Arc::clone(&self.samples),
@@ -57,7 +60,8 @@ impl Film {
         })
     }
 
-    /// Which bytes its samples are ranges of: its file's, or those of a view of it. What is kept of a film is kept by this.
+    /// Returns the identity of the bytes that the samples are ranges of: those of the file or of
+    /// its view. It is the key under which a film's data are kept.
     pub fn bytes_identity(&self) -> FileIdentity {
         match self.title.view {
             Some(view) => self.identity.of_view(view.bytes),
@@ -65,7 +69,7 @@ impl Film {
         }
     }
 
-    /// Bytes a second, on average.
+    /// Returns the average rate in bytes per second.
     pub fn rate(&self) -> u64 {
         let bytes: u64 = self.title.tracks.iter().map(|track| track.bytes).sum();
         let millis = (self.title.duration / 1_000_000).max(1) as u64;
@@ -73,7 +77,7 @@ impl Film {
     }
 }
 
-/// The records of a film's tracks that come after so many others.
+/// The sample records of the tracks behind the first `tracks`.
 #[derive(Debug)]
 struct Behind {
     samples: Arc<dyn Samples>,
@@ -91,40 +95,41 @@ impl Samples for Behind {
     }
 }
 
-/// A film in the list.
+/// A film in the catalogue's list.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// TITLE in addresses.
+    /// The film's title in addresses.
     pub name: String,
-    /// Where the file is.
+    /// The file's path or address.
     pub path: PathBuf,
-    /// Path below its film directory, for people.
+    /// Path below its film directory, for display.
     pub file: String,
-    /// Which file it is.
+    /// The file's identity.
     pub identity: FileIdentity,
-    /// By which servers it comes here, the nearest first: their ids.
+    /// Ids of the servers on the way from the film's origin, nearest first.
     pub via: Vec<String>,
-    /// Files of subtitles beside it.
+    /// Subtitle files beside it.
     pub subtitles: Vec<SubtitleFile>,
-    /// The other renditions of it, or the film that it is one of.
+    /// The other renditions of the film, or the film of which it is a rendition.
     pub set: Set,
     /// Whether it plays.
     pub state: State,
-    /// The recording as it was first indexed; `None`: it has not grown since.
+    /// The recording as it was first indexed. `None`: it has not grown since then.
     pub first: Option<First>,
-    /// When it was last seen to grow, by this process.
+    /// When this process last saw it grow.
     pub growing: Option<Growing>,
-    /// How much of its file was read so far, while it is being indexed.
+    /// How much of the file has been read, while it is being indexed.
     pub progress: Arc<Progress>,
 }
 
 impl Entry {
-    /// Whether only the beginning of its file was indexed so far: the file is not served before all of it was.
+    /// Returns whether only the beginning of the file has been indexed so far. Such a file is not
+    /// served until all of it has been indexed.
     pub fn is_begun(&self) -> bool {
         self.growing.is_some_and(|growing| growing.is_begun)
     }
 
-    /// Why it does not play, if it does not and that is known.
+    /// Returns why the film does not play, if it does not and the reason is known.
     pub fn reason(&self) -> Option<&String> {
         match &self.state {
             State::NotReady { reason } | State::Unplayable { reason } => Some(reason),
@@ -138,14 +143,15 @@ impl Entry {
 pub enum State {
     /// Being read.
     Indexing,
-    /// Not whole yet, as while it is being copied; looked at again when it changes.
+    /// Incomplete, for example because it is still being copied. It is looked at again when it
+    /// changes.
     NotReady {
-        /// In words.
+        /// The reason, as a message.
         reason: String,
     },
-    /// Cannot be played by any protocol.
+    /// Cannot be played over any protocol.
     Unplayable {
-        /// In words.
+        /// The reason, as a message.
         reason: String,
     },
     /// Plays.
@@ -153,7 +159,7 @@ pub enum State {
 }
 
 impl State {
-    /// All names of states, as the API and the metrics have them.
+    /// All state names, as used by the API and the metrics.
     pub const NAMES: [&'static str; 4] = ["ready", "indexing", "not_ready", "unplayable"];
 
     /// The state's name.
@@ -167,16 +173,16 @@ impl State {
     }
 }
 
-/// What lists show of a film that plays.
+/// What lists show of a playable film.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
     /// Presentation length.
     pub duration: Nanos,
-    /// The title the file itself carries.
+    /// The title stored in the file itself.
     pub title: Option<String>,
     /// Tracks in file order.
     pub tracks: Vec<TrackSummary>,
-    /// By which protocols it plays.
+    /// The protocols over which it plays.
     pub protocols: Protocols,
 }
 
@@ -185,25 +191,25 @@ pub struct Summary {
 pub struct TrackSummary {
     /// Picture or sound.
     pub kind: Kind,
-    /// RFC 6381 name.
+    /// Codec string (RFC 6381).
     pub codec: String,
-    /// Name for people.
+    /// Codec name for display.
     pub name: String,
-    /// ISO 639 or BCP 47 language.
+    /// Language (ISO 639 or BCP 47).
     pub language: Option<String>,
-    /// Pixels, for pictures: width and height.
+    /// Width and height in pixels, for video.
     pub size: Option<(u16, u16)>,
-    /// Mean pictures a second, for pictures.
+    /// Average pictures per second, for video.
     pub frame_rate: Option<f64>,
-    /// Channels and rate in Hz, for sound.
+    /// Number of channels and sample rate in Hz, for sound.
     pub sound: Option<(u16, u32)>,
-    /// For AAC the number of its channels' order; 0: there is none.
+    /// The AAC channel configuration. 0: the channels have no predefined layout.
     pub channel_configuration: Option<u8>,
     /// Media bytes.
     pub bytes: u64,
 }
 
-/// For each protocol `None` where the film plays over it, else why not.
+/// For each protocol `None` if the film plays over it, otherwise the reason why not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Protocols {
     /// RTSP/RTP.
@@ -215,7 +221,7 @@ pub struct Protocols {
 }
 
 impl Summary {
-    /// The summary of a title.
+    /// Summarises a title.
     pub fn of(title: &Title) -> Summary {
         Summary {
             duration: title.duration,
@@ -225,12 +231,12 @@ impl Summary {
         }
     }
 
-    /// The first picture track.
+    /// Returns the first video track.
     pub fn video(&self) -> Option<&TrackSummary> {
         self.tracks.iter().find(|track| track.kind == Kind::Video)
     }
 
-    /// Mean bits a second of all tracks together.
+    /// Returns the average bit rate of all tracks together, in bits per second.
     pub fn bitrate(&self) -> u64 {
         let bytes: u64 = self.tracks.iter().map(|track| track.bytes).sum();
         let nanos = u128::try_from(self.duration.max(1)).unwrap_or(1);
@@ -266,7 +272,7 @@ impl TrackSummary {
 }
 
 impl Protocols {
-    /// By which protocols a title plays.
+    /// Determines over which protocols a title plays.
     pub fn of(title: &Title) -> Protocols {
         let rtsp = title
             .tracks
@@ -292,26 +298,26 @@ impl Protocols {
     }
 }
 
-/// Why a film cannot be had.
+/// Why a film cannot be provided.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
-    /// No such film.
+    /// There is no film with this name.
     #[error("there is no film '{0}'")]
     Unknown(String),
-    /// It may be there later.
+    /// The film may become ready later.
     #[error("film '{name}' is not ready: {reason}")]
     NotReady {
-        /// TITLE.
+        /// The film's title.
         name: String,
-        /// In words.
+        /// The reason, as a message.
         reason: String,
     },
-    /// It will never play as it is.
+    /// The film cannot be played in its present form.
     #[error("film '{name}' cannot be played: {reason}")]
     Unplayable {
-        /// TITLE.
+        /// The film's title.
         name: String,
-        /// In words.
+        /// The reason, as a message.
         reason: String,
     },
 }

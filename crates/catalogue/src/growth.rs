@@ -1,4 +1,5 @@
-//! Recordings that grow: a file that has become longer is still the same film, and is played as far as it was indexed.
+//! Growing recordings: a file that has become longer is still the same film, and plays as far as it
+//! has been indexed.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,9 +13,10 @@ use reelway_sys::{FileIdentity, Mark};
 /// How a film's file may grow, and has grown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Growth {
-    /// By what the file is known to be the same when it has grown; `None`: it must not change.
+    /// The mark by which the file is recognised after it has grown. `None`: the file must not
+    /// change.
     pub mark: Option<Mark>,
-    /// The recording as it was first indexed; `None`: it has not grown since.
+    /// The recording as it was first indexed. `None`: it has not grown since then.
     pub first: Option<First>,
 }
 
@@ -23,21 +25,22 @@ pub struct Growth {
 pub struct First {
     /// Its file.
     pub identity: FileIdentity,
-    /// When its first picture was recorded, as far as can be told.
+    /// When its first picture was recorded, as far as is known.
     pub began: Real,
 }
 
-/// What another server says of a recording there.
+/// What another server reports about a recording there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Said {
-    /// When its first picture was recorded, as far as it knows.
+    /// When the first picture was recorded, if the server knows.
     pub began: Option<Real>,
-    /// It grows.
+    /// Whether the recording is growing.
     pub grows: bool,
 }
 
 impl First {
-    /// Of so long a recording: its last picture was recorded when the file was changed last.
+    /// Returns the beginning of a recording with this duration. It assumes that the last picture
+    /// was recorded when the file was last changed.
     pub fn of(identity: FileIdentity, duration: Nanos) -> First {
         let began = identity.mtime_ns.saturating_sub(duration).max(0);
         First {
@@ -46,8 +49,9 @@ impl First {
         }
     }
 
-    /// Of a film that may be a recording on another server: that keeps an identity while it grows, and its server says when it
-    /// began. Of any other, what is `known`.
+    /// Returns the beginning of a film that may be a recording on another server. Such a recording
+    /// keeps its identity while it grows, and its server reports when it began. For other films,
+    /// returns `known`.
     pub fn of_any(
         identity: FileIdentity,
         duration: Nanos,
@@ -66,21 +70,23 @@ impl First {
     }
 }
 
-/// That a file was seen to grow.
+/// The state of a film whose file was seen to grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Growing {
-    /// When that was, or when it was last indexed anew.
+    /// When growth was last seen, or the film was last indexed again.
     pub seen: Monotonic,
-    /// There is more of it than was indexed.
+    /// Whether the file has more than has been indexed.
     pub is_behind: bool,
-    /// It did not grow: its file has more than was indexed first.
+    /// Whether the file did not grow, but only its beginning has been indexed so far.
     pub is_begun: bool,
-    /// When the program that had kept its file open while it wrote has closed it, if the kernel told.
+    /// When the program that kept the file open while writing closed it, if the kernel reported
+    /// this.
     pub closed: Option<Monotonic>,
 }
 
 impl Growing {
-    /// Whether it still grows: it has not rested for so long, or was closed a moment ago.
+    /// Returns whether the file is still growing: it last grew less than `rest` ago, or was closed
+    /// a moment ago.
     pub fn still(&self, now: Monotonic, rest: Duration) -> bool {
         let may_go_on = match self.closed {
             Some(at) => now.since(at) < rest.min(OPENED_AGAIN),
@@ -90,20 +96,21 @@ impl Growing {
     }
 }
 
-/// A program that closes a file and opens it again, to go on with it, does so within this.
+/// A program that closes a file and reopens it to continue writing does so within this time.
 const OPENED_AGAIN: Duration = Duration::from_secs(2);
-/// A film that grows is not indexed anew more often than this, unless its shelf says otherwise.
+/// Shortest time between two indexings of a film that grows, unless its shelf specifies another.
 pub(crate) const ANEW_EVERY: Duration = Duration::from_secs(5);
-/// Nor does indexing it take more than this part of the time.
+/// Indexing such a film takes at most one part in `PART` of the time.
 const PART: u32 = 20;
 
-/// By what a film's file, of which this is the index, is known to be the same when it has grown. `None`: it is of a kind that
-/// does not grow, or is another file by now. Of a recording on another server, that one says so, and the sum is 0.
+/// Returns the mark by which a film's file, which has this index, is recognised after it has grown.
+/// `None`: the format does not grow, or the file has been replaced. For a recording on another
+/// server, that server vouches for it, and the sum is 0.
 pub fn mark(path: &Path, identity: &FileIdentity, index: &Index) -> Option<Mark> {
     let title = &index.title;
     let is_growing = match title.container {
         Container::TransportStream | Container::ProgramStream => true,
-        // Its tables lie behind the film, or before it; or its last picture would be cut.
+        // Their tables lie before or after the media data, or their last picture would be cut.
         Container::Mp4 | Container::ElementaryStream => false,
         Container::FragmentedMp4 | Container::Matroska => true,
     };
@@ -111,10 +118,10 @@ pub fn mark(path: &Path, identity: &FileIdentity, index: &Index) -> Option<Mark>
     if !is_growing || (is_elsewhere && identity.of_recording().is_none()) {
         return None;
     }
-    // Programs that end write the head again: what counts is the first media.
+    // Programs rewrite the header when they finish, so the mark covers the first media data.
     let firsts = index.tables.iter().filter_map(|table| table.iter().next());
     let from = match title.view {
-        // Nothing is put before the first frame of Matroska but its own beginning.
+        // In a Matroska view, nothing is inserted before the first frame except its own head.
         Some(view) if view.packet != WITH_HEADS => 0,
         _ => firsts.map(|sample| sample.offset).min().unwrap_or(0),
     };
@@ -127,8 +134,8 @@ pub fn mark(path: &Path, identity: &FileIdentity, index: &Index) -> Option<Mark>
     Mark::of(&file, from, identity.size).ok().filter(|_| is_it)
 }
 
-/// Whether the file at `path` is the one that was `known` and had this mark, and has only grown. Of a recording on another
-/// server, its identity says so.
+/// Returns whether the file at `path` is the `known` one with this mark and has only grown. For a
+/// recording on another server, the identity suffices.
 pub fn has_grown(path: &Path, known: &FileIdentity, mark: &Mark) -> bool {
     if known.is_remote() {
         return true;
@@ -142,23 +149,23 @@ pub fn has_grown(path: &Path, known: &FileIdentity, mark: &Mark) -> bool {
     now.is_ok_and(|now| known.may_have_grown_into(&now)) && mark.is_of(&file, known.size)
 }
 
-/// When files that may grow were indexed, and how long that took.
+/// When growing files were last indexed, and how long that took.
 #[derive(Debug, Default)]
 pub struct Pace(HashMap<PathBuf, (Monotonic, Duration)>);
 
 impl Pace {
-    /// Indexing a file has ended now, after so long.
+    /// Records that indexing a file ended now and took `time`.
     pub fn took(&mut self, path: &Path, now: Monotonic, time: Duration) {
         self.0.insert(path.to_owned(), (now, time));
     }
 
-    /// Whether it is time to index a file again that has grown, which is not done more often than `every`.
+    /// Returns whether a grown file is due to be indexed again, at most once per `every`.
     pub fn is_due(&self, path: &Path, now: Monotonic, every: Duration) -> bool {
         let last = self.0.get(path);
         last.is_none_or(|(ended, took)| now.since(*ended) >= every.max(*took * PART))
     }
 
-    /// Forgets the files that are not there any more.
+    /// Forgets the files that no longer exist.
     pub fn retain(&mut self, is_there: impl Fn(&Path) -> bool) {
         self.0.retain(|path, _| is_there(path));
     }

@@ -1,4 +1,4 @@
-//! Index files: what was learnt of a film, kept so that it is learnt once.
+//! Index files keep the result of indexing a film, so that each film is indexed only once.
 //!
 //! ```text
 //! 0   magic "RWINDEX\0"
@@ -7,20 +7,19 @@
 //! 16  bytes of the title, u64
 //! 24  XXH3-64 of the brief
 //! 32  XXH3-64 of title and records
-//! 40  brief: file identity and Summary (postcard), all that a list of films needs
-//! …   Title (postcard), the records of its groups and the text of its subtitles left out
+//! 40  brief: file identity and Summary (postcard), everything that lists of films need
+//! …   Title (postcard), without the records of its groups and the text of its subtitles
 //! …   packed records of every track's groups in order
 //! …   packed records of every track's places in order
 //! …   packed records of the entry points of a transport stream
-//! …   packed records of what every track's groups become over RTP in order, where that was counted
+//! …   packed packet counts of every track's groups in order, if they were counted
 //! …   the text of every track of subtitles in order
 //! …   sample records of every track in order, 18 bytes each
 //! ```
 //!
-//! A start of the server reads the briefs alone. The title, some kilobytes, is held in memory while a
-//! film is in use; groups, places and sample records are read where they are needed, so that the kernel's page
-//! cache is their cache. A file with another version, a wrong checksum or another film's identity
-//! is made anew.
+//! The server reads only the briefs when it starts. The title, some kilobytes, is in memory while a
+//! film is in use. Groups, places and sample records are read when needed, through the kernel's
+//! page cache. A file with another version, checksum or film identity is made again.
 
 use std::fs::{self, File};
 use std::hash::Hasher;
@@ -41,12 +40,12 @@ use crate::growth::{First, Growth};
 use crate::index_part::Part;
 
 const MAGIC: [u8; 8] = *b"RWINDEX\0";
-/// Goes up whenever the format or the meaning of anything in it changes.
+/// Incremented whenever the format or the meaning of any field changes.
 const VERSION: u32 = 15;
 const PREFIX_BYTES: usize = 40;
-/// A longer brief is not ours: a film has a handful of tracks.
+/// A longer brief is invalid: a film has a handful of tracks.
 const MAX_BRIEF_BYTES: u64 = 1 << 20;
-/// A longer title is not ours: a hundred tracks with cover art in their notes take less.
+/// A longer title is invalid: a hundred tracks with cover art in their notes take less.
 const MAX_TITLE_BYTES: u64 = 64 << 20;
 
 /// Why an index file cannot be used; the film is indexed again.
@@ -55,13 +54,13 @@ pub enum IndexFileError {
     /// It could not be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is of another version, or no index file.
+    /// It has another version, or is not an index file.
     #[error("no index file of version {VERSION}")]
     Version,
-    /// Its bytes are not those that were written.
+    /// Its bytes have changed since they were written.
     #[error("checksum is wrong")]
     Damaged,
-    /// It belongs to another file, or the film has changed since.
+    /// It belongs to another file, or the film has changed since it was indexed.
     #[error("made from another file")]
     OtherFilm,
 }
@@ -82,17 +81,17 @@ struct Brief {
     inode: u64,
     size: u64,
     mtime_ns: i64,
-    /// [`Mark`]: where it is from, and its sum.
+    /// [`Mark`]: its start and its sum.
     mark: Option<(u64, u64)>,
-    /// [`First`]: the file's bytes and last change, and when the recording began, ns since 1970.
+    /// [`First`]: the file's size and last change, and when the recording began (ns since 1970).
     first: Option<(u64, i64, u64)>,
-    /// Most bytes of payload of packets for which it was counted what groups become over RTP; 0 where it was not.
+    /// Maximum payload bytes of the packets that were counted; 0 if they were not counted.
     counted: u32,
     summary: Summary,
 }
 
 impl Brief {
-    /// Which file it was made from.
+    /// Returns the identity of the file it was made from.
     fn identity(&self) -> FileIdentity {
         FileIdentity {
             device: self.device,
@@ -119,7 +118,7 @@ impl Brief {
     }
 }
 
-/// The fixed part before everything else.
+/// The fixed-size part at the beginning.
 struct Prefix {
     brief_bytes: u32,
     title_bytes: u64,
@@ -163,7 +162,7 @@ impl Prefix {
         Ok(prefix)
     }
 
-    /// Reads the brief, which follows at once.
+    /// Reads the brief, which follows immediately.
     fn read_brief(&self, file: &mut impl Read) -> Result<Brief, IndexFileError> {
         let mut bytes = vec![0; self.brief_bytes as usize];
         file.read_exact(&mut bytes)
@@ -174,7 +173,7 @@ impl Prefix {
         postcard::from_bytes(&bytes).map_err(|_| IndexFileError::Version)
     }
 
-    /// Reads the brief of this film.
+    /// Reads the brief and checks that it belongs to this film.
     fn read_brief_of(
         &self,
         file: &mut impl Read,
@@ -189,12 +188,12 @@ impl Prefix {
 }
 
 impl IndexFile {
-    /// The name of the index file of a film in the index directory.
+    /// Returns the path of a film's index file in the index directory.
     pub fn path_for(directory: &Path, identity: &FileIdentity) -> PathBuf {
         directory.join(format!("{:x}-{:x}.rwx", identity.device, identity.inode))
     }
 
-    /// Writes the index of a film, at once or not at all.
+    /// Writes the index of a film atomically.
     pub fn write(
         path: &Path,
         identity: &FileIdentity,
@@ -208,7 +207,7 @@ impl IndexFile {
         })
     }
 
-    /// Writes an index file of the same samples, whose title says more of them, at once or not at all.
+    /// Atomically writes an index file with the same samples and an extended title.
     pub(crate) fn write_again(
         &self,
         path: &Path,
@@ -231,7 +230,7 @@ impl IndexFile {
         })
     }
 
-    /// What lists show of a film, and how its file grows, without reading the rest.
+    /// Returns what lists show of a film, and how its file grows, without reading the rest.
     pub fn summary(
         path: &Path,
         identity: &FileIdentity,
@@ -241,7 +240,7 @@ impl IndexFile {
         Ok((brief.summary, growth))
     }
 
-    /// For packets with how many bytes of payload at most it was counted what a film's groups become over RTP; 0: it was not.
+    /// Returns the maximum payload bytes of the counted packets; 0 if none were counted.
     pub(crate) fn counted(path: &Path, identity: &FileIdentity) -> Result<u32, IndexFileError> {
         Ok(IndexFile::brief(path, identity)?.counted)
     }
@@ -251,8 +250,8 @@ impl IndexFile {
         Prefix::read(&mut file)?.read_brief_of(&mut file, identity)
     }
 
-    /// What is known of a film as it was, if it may have grown into what it is `now`. Not if it was changed at the same moment: that
-    /// is the beginning of a file of which all was there.
+    /// Returns the earlier state of a film that may have grown into `now`. `None` if the time of
+    /// the change is the same: the index then covers only the beginning of a complete file.
     pub fn before(path: &Path, now: &FileIdentity) -> Option<(FileIdentity, Summary, Growth)> {
         let mut file = File::open(path).ok()?;
         let prefix = Prefix::read(&mut file).ok()?;
@@ -262,7 +261,7 @@ impl IndexFile {
         may_be.then_some((identity, brief.summary, growth))
     }
 
-    /// Opens the index file of a film; every byte is checked.
+    /// Opens the index file of a film and verifies every byte.
     pub fn open(
         path: &Path,
         identity: &FileIdentity,
@@ -330,10 +329,10 @@ impl IndexFile {
     }
 }
 
-/// Takes sample records, some at a time.
+/// Consumes a piece of the sample records.
 type Take<'a> = dyn FnMut(&[u8]) -> io::Result<()> + 'a;
 
-/// Writes an index file at once or not at all. `records` hands out the sample records of every track in order.
+/// Writes an index file atomically. `records` passes on the sample records of every track in order.
 fn write(
     path: &Path,
     identity: &FileIdentity,
@@ -364,7 +363,7 @@ fn write(
             out: BufWriter::new(File::create(&temporary)?),
             sum: Xxh3Default::new(),
         };
-        // What comes first has sums of what follows.
+        // The prefix contains the checksums of what follows, so it is written last.
         out.out.write_all(&[0; PREFIX_BYTES])?;
         out.out.write_all(&brief)?;
         out.write(&head)?;
@@ -386,7 +385,8 @@ fn write(
     Ok(written?)
 }
 
-/// A title whose groups, places, entry points, packets and subtitles lie behind it.
+/// Returns the title without the groups, places, entry points, packets and subtitles that follow
+/// it.
 fn without_records(title: &Title) -> Title {
     let mut title = title.clone();
     for track in title.recorded_mut() {
@@ -403,7 +403,7 @@ fn without_records(title: &Title) -> Title {
     title
 }
 
-/// Writes what has one checksum.
+/// Writes data under one checksum.
 struct Summed {
     out: BufWriter<File>,
     sum: Xxh3Default,
@@ -415,7 +415,7 @@ impl Summed {
         self.out.write_all(bytes)
     }
 
-    /// Writes what follows the title before the samples, some of it at a time: it may be in scratch space.
+    /// Writes what lies between title and samples, piece by piece: it may be in scratch space.
     fn write_packed(&mut self, title: &Title) -> io::Result<()> {
         let mut write = |piece: Result<Vec<u8>, Lost>| {
             let bytes = piece.map_err(io::Error::other)?;
@@ -461,7 +461,7 @@ impl Samples for IndexFile {
                 count,
             });
         }
-        // A group's worth at a time, on the stack: no caller asks for much more.
+        // One group at a time, on the stack: no caller asks for much more.
         let mut buffer = [[0; RECORD_BYTES]; 256];
         let mut first = range.start;
         while first < range.end {

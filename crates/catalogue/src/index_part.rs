@@ -1,4 +1,4 @@
-//! Parts of index files that are read where they are needed.
+//! Parts of index files that are read when they are needed.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use reelway_media::Stored;
 
-/// A part of an index file: the groups of a track, its places, entry points, what groups become over RTP, or a text.
+/// A part of an index file: a track's groups, places or packet counts, the entry points, or a text.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub file: Arc<File>,
@@ -28,5 +28,5 @@ impl Stored for Part {
     }
 }
 
-/// Said once: a disk that fails would say it for every group.
+/// Logged once: a failing disk would repeat it for every group.
 static SAID_UNREADABLE: AtomicBool = AtomicBool::new(false);

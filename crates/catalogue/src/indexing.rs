@@ -1,4 +1,4 @@
-//! A file on this machine becomes an index: `media` says which bytes it wants, this reads them.
+//! Indexes files on this machine: `media` asks for byte ranges, this module reads them.
 
 use std::fs::File;
 use std::io;
@@ -19,60 +19,61 @@ use crate::naming::FILM_EXTENSIONS;
 use crate::progress::Progress;
 use crate::scratch::scratch;
 
-/// A file changed more recently than this that cannot be read may still be in the making.
+/// If a file changed more recently than this cannot be read, it may still be being written.
 pub(crate) const YOUNG: Duration = Duration::from_secs(5);
 
-/// Whether a film was changed so lately, by a clock that is right to the same time: one from next year is not new until then.
+/// Returns whether a film was changed less than `time` before or after `now`. A date far in the
+/// future does not count as recent.
 pub(crate) fn is_changed_within(now: Real, identity: &FileIdentity, time: Duration) -> bool {
     let age = i128::from(now.nanos()) - i128::from(identity.mtime_ns);
     age.unsigned_abs() < time.as_nanos()
 }
 
-/// Why a file did not become an index.
+/// Why indexing a file failed.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexingError {
     /// The file could not be opened or read.
     #[error("{}: {error}", path.display())]
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// The container could not be understood, or holds nothing to play.
+    /// The container is invalid, or contains nothing that can be played.
     #[error("{}: {error}", path.display())]
     Container {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Box, offset, and what is wrong.
+        /// Box, offset, and the problem.
         error: IndexError,
     },
-    /// The container is a known one that is not read yet.
+    /// The container is known but not supported yet.
     #[error("{}: {reason}", path.display())]
     Foreign {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Which container, and what to do.
+        /// Which container it is, and what to do.
         reason: String,
     },
-    /// A fault of this program ended it.
+    /// A panic of this program ended indexing.
     #[error("{}: indexing it was ended by a fault of this program; the log has the details", path.display())]
     Fault {
-        /// Which file.
+        /// The file.
         path: PathBuf,
     },
-    /// A film elsewhere could not be read now.
+    /// A remote film could not be read now.
     #[error("{}: {reason}", path.display())]
     Elsewhere {
-        /// Its address.
+        /// The film's address.
         path: PathBuf,
-        /// In words.
+        /// The reason, as a message.
         reason: String,
     },
 }
 
 impl IndexingError {
-    /// What is wrong, without the path.
+    /// Returns the problem without the path.
     pub fn reason(&self) -> String {
         match self {
             IndexingError::Io { error, .. } => error.to_string(),
@@ -87,8 +88,8 @@ impl IndexingError {
         }
     }
 
-    /// Whether time may mend it: the file ends before its contents do, as while it is copied, it could not be read, or the film
-    /// lies elsewhere and cannot be reached.
+    /// Returns whether the error may be temporary: the file is incomplete, for example because it
+    /// is still being copied, it could not be read, or the film is remote and cannot be reached.
     pub fn may_pass(&self) -> bool {
         match self {
             IndexingError::Container { error, .. } => {
@@ -102,14 +103,14 @@ impl IndexingError {
         }
     }
 
-    /// Whether a panic ended it.
+    /// Returns whether indexing ended in a panic.
     pub(crate) fn is_fault(&self) -> bool {
         matches!(self, IndexingError::Fault { .. })
     }
 }
 
-/// Indexes a film in one file, or in several that follow each other; reads its tables, not its media. What a container is, its
-/// extension tells.
+/// Indexes a film in one file or in several consecutive ones. Its first bytes determine the
+/// container. If the container has tables, they are read, not the media.
 pub fn index_path(
     path: &Path,
     options: IndexOptions,
@@ -117,8 +118,8 @@ pub fn index_path(
     index_with_scratch(path, options, Scratch::default())
 }
 
-/// The same; what grows with the length of the film goes into a scratch file in `directory`, which exists for as long as the
-/// index that is returned.
+/// Like `index_path`, but data that grow with the length of the film go into a scratch file in
+/// `directory`, which exists for as long as the returned index.
 pub fn index_path_with_scratch(
     path: &Path,
     options: IndexOptions,
@@ -138,7 +139,7 @@ fn index_with_scratch(
     Ok((parts.identity(), index))
 }
 
-/// Opens a film, whose name does not say that it is of a kind not read yet.
+/// Opens a film. Fails if its extension is that of an unsupported container.
 pub(crate) fn open(path: &Path) -> Result<Parts, IndexingError> {
     let parts = Parts::open(path).map_err(|error| IndexingError::Io {
         path: path.to_owned(),
@@ -157,7 +158,8 @@ pub(crate) fn open(path: &Path) -> Result<Parts, IndexingError> {
     Ok(parts)
 }
 
-/// Indexes an open film. `may_grow`: with what is needed to go on from there when it has.
+/// Indexes an open film. With `may_grow`, also returns what is needed to continue after it has
+/// grown.
 pub(crate) fn index_parts(
     parts: &Parts,
     path: &Path,
@@ -187,7 +189,7 @@ pub(crate) fn index_parts(
     Ok((index, unfinished))
 }
 
-/// Indexes a film file that is open; `path` is how it is called in errors.
+/// Indexes an open film file; `path` is its name in error messages.
 pub(crate) fn index_file(
     file: &File,
     path: &Path,
@@ -211,7 +213,7 @@ pub(crate) fn index_file(
     Ok((identity, index))
 }
 
-/// The index of the film at `path`, or why there is none.
+/// Converts an error of indexing the film at `path`.
 fn indexed<T>(index: Result<T, ReadIndexError>, path: &Path) -> Result<T, IndexingError> {
     let path = path.to_owned();
     index.map_err(|error| match error {
@@ -223,7 +225,7 @@ fn indexed<T>(index: Result<T, ReadIndexError>, path: &Path) -> Result<T, Indexi
     })
 }
 
-/// Reads parts of a file, for an indexer.
+/// Returns a function that reads parts of a file, for an indexer.
 fn reader(file: &File) -> impl FnMut(Range<u64>, &mut Vec<u8>) -> io::Result<()> {
     |range, bytes| {
         bytes.resize((range.end - range.start) as usize, 0);
@@ -231,8 +233,9 @@ fn reader(file: &File) -> impl FnMut(Range<u64>, &mut Vec<u8>) -> io::Result<()>
     }
 }
 
-/// Indexes the first `bytes` of a film file, if such a film is read whole to be indexed. The identity is that of a file which
-/// has only these, and has grown since. `None`: it is indexed whole at once.
+/// Indexes the first `bytes` of a film file, if films of its format are read whole to be indexed.
+/// The identity is that of a file that had only these bytes and has grown since. `None`: the film
+/// is to be indexed whole at once.
 pub(crate) fn index_beginning(
     path: &Path,
     whole: &FileIdentity,
@@ -257,7 +260,7 @@ pub(crate) fn index_beginning(
     Some((identity, index))
 }
 
-/// What to tell people of a file whose extension says that it is of a kind not read yet.
+/// Returns a message for users about a file whose extension is that of an unsupported container.
 pub(crate) fn foreign_container(path: &Path) -> Option<String> {
     let extension = path.extension()?.to_str()?.to_ascii_lowercase();
     let name = match extension.as_str() {

@@ -1,4 +1,4 @@
-//! Where films are put and taken away: which file a title is, or would be.
+//! Adding and deleting films: which file a title has, or would have.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -11,15 +11,16 @@ use crate::below::Below;
 use crate::indexing::IndexingError;
 use crate::intake_error::IntakeError;
 
-/// Where films come and go by request. What lies elsewhere is not among it.
+/// Where films are added and deleted on request. Does not include remote films.
 pub trait Intake: Send + Sync {
-    /// The file of a film that is there and can be taken away.
+    /// Returns the file of a present film that can be deleted.
     fn present(&self, title: &str) -> Option<Destination>;
 
-    /// The file of a title, which may be put there. Reads the file system.
+    /// Returns the file of a title that may be added. Reads the file system.
     fn place(&self, title: &str) -> Result<Destination, IntakeError>;
 
-    /// Whether a whole file, to become `place`, is a film; keeps what was learnt of it. Reads it.
+    /// Checks whether a complete file that will become `place` is a film, and keeps its index.
+    /// Reads the file.
     fn judge(
         &self,
         title: &str,
@@ -27,34 +28,35 @@ pub trait Intake: Send + Sync {
         place: &Destination,
     ) -> Result<FileIdentity, IndexingError>;
 
-    /// Something was put or taken away: look again, soon.
+    /// Makes the library look again soon, because a film was added or deleted.
     fn look_again(&self);
 
-    /// All folders in which films may lie; links are among what leads to them. Reads the file system.
+    /// Returns all folders in which films may lie, including those behind links. Reads the file
+    /// system.
     fn folders(&self) -> Vec<Below>;
 }
 
 /// The file of a title.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// The folder in which it lies, or would lie.
+    /// The folder that contains the file, or would contain it.
     pub folder: Below,
-    /// Its name there.
+    /// The file's name in the folder.
     pub name: OsString,
-    /// Which file is there; `None`: none.
+    /// The identity of the present file. `None`: there is no file.
     pub present: Option<FileIdentity>,
 }
 
 impl Destination {
-    /// Its path.
+    /// Returns the file's path.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join(&self.name)
     }
 
-    /// Checks that the film there is one file, which can be replaced and deleted.
+    /// Checks that the film is a single file, which can be replaced and deleted.
     ///
     /// # Errors
-    /// It is several.
+    /// The film consists of several files.
     pub fn check_is_one_file(&self) -> Result<(), IntakeError> {
         let path = self.path();
         match parts::are_at(&path) {

@@ -1,45 +1,45 @@
-//! Why a title has no file.
+//! Why a title cannot be assigned a file.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a title has no file.
+/// Why a title cannot be assigned a file.
 #[derive(Debug, thiserror::Error)]
 pub enum IntakeError {
-    /// It cannot be a title.
+    /// It is not a valid title.
     #[error("'{title}' cannot be a film's title: {reason}")]
     Title {
-        /// What was asked for.
+        /// The requested title.
         title: String,
-        /// In words.
+        /// The reason, as a message.
         reason: &'static str,
     },
     /// Another file is in the way.
     #[error("{}: {reason}", path.display())]
     Taken {
-        /// That file.
+        /// The other file.
         path: PathBuf,
-        /// In words.
+        /// The reason, as a message.
         reason: String,
     },
-    /// A symbolic link is on the way.
+    /// A symbolic link is in the path.
     #[error(
         "{}: a symbolic link leads there; films behind links are read, but not put or deleted (to allow it, name the directory behind the link as a film directory)",
         path.display()
     )]
     Link {
-        /// Where to.
+        /// The path of the film.
         path: PathBuf,
     },
     /// There is no folder for new films.
     #[error("this server has single films only, and no film directory for uploads")]
     NoFolder,
-    /// The file system does not let us.
+    /// The file system reported an error.
     #[error("{}: {error}", path.display())]
     Io {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }

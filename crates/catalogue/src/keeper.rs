@@ -1,6 +1,6 @@
-//! The thread that looks after a library: it looks at its shelf, indexes what is new or changed, and
-//! then waits to be woken (by the kernel, where there are directories), looking again now and then all
-//! the same: file systems of networks tell nothing, nor do sources elsewhere.
+//! The thread that looks after a library. It looks at the shelf, indexes new and changed films, and
+//! then waits until it is woken (by the kernel, for directories). It also looks from time to time
+//! without being woken: network file systems and remote sources do not report changes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
@@ -25,16 +25,16 @@ use crate::seen::{self, new_entry};
 use crate::sets::{self, Set};
 use crate::shelf::FoundFilm;
 
-/// How long to wait after a change for more of them before looking.
+/// How long to wait for further changes before looking.
 const SETTLE: Duration = Duration::from_millis(200);
-/// How long changes may keep coming before looking all the same.
+/// How long to wait at most if changes keep coming.
 const SETTLE_AT_MOST: Duration = Duration::from_secs(1);
-/// How often it is tried to write indexes that could not be written.
+/// Interval between attempts to write indexes that could not be written.
 const UNSAVED: Duration = Duration::from_secs(10);
 
-/// How often it is noted which index files are of use.
+/// Interval at which the index files in use are marked as such.
 const NOTED: Duration = Duration::from_secs(86_400);
-/// How long an index file is kept whose film is not there.
+/// How long an index file is kept without its film.
 const UNUSED: Duration = Duration::from_secs(90 * 86_400);
 
 /// What wakes the keeper.
@@ -43,31 +43,31 @@ pub(crate) enum Event {
     Stop,
 }
 
-/// Looks after the library, on its own thread.
+/// Looks after a library on its own thread.
 pub(crate) struct Keeper {
     shared: Arc<Shared>,
-    /// What the last look that failed said, so that it is told once.
+    /// The error of the last look, if it failed, so that each is logged only once.
     told: Option<String>,
-    /// Of files that grow.
+    /// Limits how often growing files are indexed.
     pace: Pace,
     /// Whether a film has grown that is to be indexed again later.
     growing: bool,
-    /// Films that are being read beside it.
+    /// Films that are being read in parallel.
     large: Large,
-    /// When it was noted last which index files are of use.
+    /// When the index files in use were last marked.
     noted: Monotonic,
-    /// Whether those were removed that are of no use.
+    /// Whether unused index files have been removed.
     has_pruned: bool,
 }
 
-/// What one walk leaves to do.
+/// The work that results from a look.
 #[derive(Default)]
 pub(crate) struct Work {
     to_index: Vec<(String, FoundFilm)>,
 }
 
 impl Keeper {
-    /// One that wakes itself by `wake`, too.
+    /// Creates a keeper, which also wakes itself through `wake`.
     pub fn new(shared: Arc<Shared>, wake: mpsc::Sender<Event>) -> Keeper {
         let wake = move || drop(wake.send(Event::Changed));
         Keeper {
@@ -83,7 +83,7 @@ impl Keeper {
 
     pub fn run(&mut self, first: Work, events: &mpsc::Receiver<Event>) {
         let large = self.index(first);
-        // Once, before other threads write index files.
+        // Only once, before other threads write index files.
         if !std::mem::replace(&mut self.has_pruned, true) {
             self.prune();
         }
@@ -119,11 +119,10 @@ impl Keeper {
         }
     }
 
-    /// Looks at the shelf and brings the list up to date; new and changed films are listed as
-    /// being indexed.
+    /// Looks at the shelf and updates the list. New and changed films are listed as being indexed.
     pub fn look(&mut self) -> Work {
         supervise::inject("library.look");
-        // Before anything is looked at: whoever ends meanwhile wakes the keeper once more.
+        // First of all: a reader that finishes during this look wakes the keeper once more.
         let (large, read) = self.large.look();
         for (path, ended, took) in read {
             self.pace.took(&path, ended, took);
@@ -156,7 +155,7 @@ impl Keeper {
         let grown = self.grown(&names, &found, &large);
         let mut to_index = Vec::new();
         let mut entries = BTreeMap::new();
-        // Of one that is being read it is known when there is more.
+        // For a film that is being read, its reader notices growth.
         let mut grows = names.iter().zip(&found);
         self.growing = grows
             .any(|(name, found)| grown.contains(name) && !large.has(&found.path, &found.identity));
@@ -172,7 +171,7 @@ impl Keeper {
                         && old.path == found.path
                         && (found.problem.is_none() || found.problem.as_ref() == old.reason()) =>
                 {
-                    // Still being indexed: a panic ended the look that was to do it.
+                    // Still being indexed if a panic ended the look that should have indexed it.
                     let open = matches!(old.state, State::NotReady { .. } | State::Indexing);
                     let (entry, shows_else) = seen::same(old, &found, set, now);
                     if shows_else {
@@ -183,7 +182,7 @@ impl Keeper {
                     }
                     entry
                 }
-                // Read meanwhile, with more in it than was there when it was found.
+                // Read since it was found, when it had become longer.
                 Some(old)
                     if old.path == found.path
                         && large.has(&found.path, &found.identity)
@@ -192,7 +191,7 @@ impl Keeper {
                 {
                     old
                 }
-                // Played as far as it was indexed, until it is indexed again.
+                // Plays as far as it was indexed, until it is indexed again.
                 Some(old) if grown.contains(&name) => {
                     if self.pace.is_due(&found.path, now, every) {
                         to_index.push((name.clone(), found.clone()));
@@ -230,7 +229,8 @@ impl Keeper {
         }
         change.changed.extend(library.entries.keys().cloned());
         library.entries = entries;
-        // A film that went is forgotten, but present viewers keep it until they are done.
+        // A film that has gone is forgotten, but its present viewers keep it until they have
+        // finished.
         let present: HashSet<_> = library
             .entries
             .values()
@@ -240,7 +240,7 @@ impl Keeper {
             .recent
             .retain(|film| present.contains(&film.identity));
         drop(library);
-        // The index of a film that has just been read may not be listed yet.
+        // The film of an index that has just been made may not be listed yet.
         if let Some(directory) = &self.shared.index
             && large.is_empty()
         {
@@ -253,7 +253,8 @@ impl Keeper {
         Work { to_index }
     }
 
-    /// The names of films that play and whose files have grown since they were indexed, and are the same otherwise.
+    /// Returns the names of playable films whose files have grown since they were indexed and are
+    /// otherwise unchanged.
     fn grown(&self, names: &[String], found: &[FoundFilm], large: &Files) -> HashSet<String> {
         let before: Vec<Arc<Entry>> = {
             let library = lock(&self.shared.library);
@@ -268,14 +269,16 @@ impl Keeper {
             });
             entries.collect()
         };
-        // Their files are looked at, which may take time. One that is being read whole has more than its beginning.
+        // Checking the files may take time. A film that is being read whole has more than its
+        // beginning.
         let is_read = |entry: &Entry| entry.is_begun() && large.has(&entry.path, &entry.identity);
         let has_grown = |entry: &&Arc<Entry>| is_read(entry) || self.shared.has_grown(entry);
         let grown = before.iter().filter(has_grown);
         grown.map(|entry| entry.name.clone()).collect()
     }
 
-    /// What is known of a film from a time before; of one that has grown since, as it was then.
+    /// Returns what is known of a film from earlier; for one that has grown since then, its earlier
+    /// state.
     fn known(&self, name: &str, found: &FoundFilm) -> Option<Entry> {
         let of = |state| new_entry(name, found, state);
         if let Some(reason) = found.problem.clone() {
@@ -302,7 +305,7 @@ impl Keeper {
         })
     }
 
-    /// Indexes films. Those that take long are to be read whole.
+    /// Indexes films. Returns those that take long and are still to be read whole.
     fn index(&mut self, work: Work) -> Vec<Named> {
         let indexed = reading::index(&self.shared, work.to_index);
         for (path, ended, took) in indexed.took {
@@ -311,8 +314,8 @@ impl Keeper {
         indexed.large
     }
 
-    /// Notes that the index files of the films that are there are of use today. Where that cannot be noted, they may be made
-    /// again one day.
+    /// Marks the index files of present films as used today. If marking fails, they may have to be
+    /// made again one day.
     fn note_use(&self) {
         let Some(directory) = &self.shared.index else {
             return;
@@ -324,8 +327,8 @@ impl Keeper {
         }
     }
 
-    /// Removes index files that were of use long ago. A film that is not there may lie on a disk that is not mounted yet, or
-    /// with a source that cannot be reached.
+    /// Removes index files that have not been used for a long time. A missing film may lie on a
+    /// disk that is not mounted yet, or at a source that cannot be reached.
     fn prune(&self) {
         self.note_use();
         let directory = self.shared.index.as_ref();
@@ -340,7 +343,7 @@ impl Keeper {
                     let used = fs::metadata(&path).and_then(|file| file.modified());
                     used.is_ok_and(|used| now.duration_since(used).is_ok_and(|age| age > UNUSED))
                 }
-                // Left from a write that did not end.
+                // Left over from an interrupted write.
                 Some("new") => true,
                 _ => false,
             };
@@ -351,12 +354,12 @@ impl Keeper {
     }
 }
 
-/// The time of day, as files have it.
+/// The current time in the form that files use.
 fn today() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_nanos(reelway_clock::real().nanos())
 }
 
-/// Waits until changes have stopped for a moment; false when the library is to stop.
+/// Waits until changes have paused for a moment. Returns false if the library is to stop.
 fn settle(events: &mpsc::Receiver<Event>) -> bool {
     let rounds = SETTLE_AT_MOST.as_millis() / SETTLE.as_millis();
     for _ in 0..rounds {
@@ -364,7 +367,7 @@ fn settle(events: &mpsc::Receiver<Event>) -> bool {
             Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
             Err(RecvTimeoutError::Timeout) => return true,
             Ok(Event::Changed) => {
-                // Everything that has piled up is one change.
+                // All changes that have accumulated count as one.
                 while let Ok(event) = events.try_recv() {
                     if matches!(event, Event::Stop) {
                         return false;

@@ -1,5 +1,5 @@
-//! Films that take long to be read. They are read whole beside the keeper, which goes on looking meanwhile: recordings go on
-//! growing, and new films come.
+//! Films that take long to read. They are read whole in parallel with the keeper, which continues
+//! to look for recordings that grow and for new films.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fs;
@@ -14,20 +14,20 @@ use crate::library::Shared;
 use crate::reading::{self, MOST_DISKS, Named, Took};
 use crate::shelf::FoundFilm;
 
-/// By what a file is known while it is written: its path, and its inode.
+/// Identifies a file while it is being written: its path and its inode.
 type File = (PathBuf, u64);
 
-/// Files that wait or are being read.
+/// Files that are waiting or being read.
 #[derive(Clone, Default)]
 pub(crate) struct Files(HashSet<File>);
 
 impl Files {
-    /// Whether this one does.
+    /// Returns whether this file is waiting or being read.
     pub fn has(&self, path: &Path, identity: &FileIdentity) -> bool {
         self.0.contains(&(path.to_owned(), identity.inode))
     }
 
-    /// Whether none does.
+    /// Returns whether no file is waiting or being read.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -37,10 +37,10 @@ fn file(found: &FoundFilm) -> File {
     (found.path.clone(), found.identity.inode)
 }
 
-/// Has the keeper look again.
+/// Makes the keeper look again.
 type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// Films that are read whole, those of one disk one after the other.
+/// Reads films whole, those of one disk one at a time.
 pub(crate) struct Large {
     shared: Arc<Shared>,
     wake: Wake,
@@ -49,17 +49,17 @@ pub(crate) struct Large {
 
 #[derive(Default)]
 struct Queue {
-    /// Those that wait, by their disk.
+    /// Films that are waiting, by disk.
     waiting: BTreeMap<u64, VecDeque<Named>>,
-    /// Disks from which a thread reads.
+    /// Disks that a thread is reading.
     disks: HashSet<u64>,
     files: Files,
-    /// What was read, until the keeper asks for it.
+    /// What has been read since the keeper last asked.
     took: Vec<Took>,
 }
 
 impl Large {
-    /// None yet. After each that was read `wake` is called.
+    /// Starts without films. Calls `wake` after each film that was read.
     pub fn new(shared: Arc<Shared>, wake: impl Fn() + Send + Sync + 'static) -> Large {
         Large {
             shared,
@@ -68,13 +68,14 @@ impl Large {
         }
     }
 
-    /// Those that wait or are being read, and those that were read since this was asked last, whether they can be played or not.
+    /// Returns the files that are waiting or being read, and those read since the last call,
+    /// whether they can be played or not.
     pub fn look(&self) -> (Files, Vec<Took>) {
         let mut queue = lock(&self.queue);
         (queue.files.clone(), std::mem::take(&mut queue.took))
     }
 
-    /// Reads these as well.
+    /// Adds these films.
     pub fn read(&self, films: Vec<Named>) {
         let mut queue = lock(&self.queue);
         for (name, found) in films {
@@ -108,20 +109,20 @@ impl Large {
 
 impl Drop for Large {
     fn drop(&mut self) {
-        // What is being read is read to its end, and no more.
+        // The films being read are finished; the others are not started.
         lock(&self.queue).waiting.clear();
     }
 }
 
 impl Queue {
-    /// A disk of which films wait and no thread reads; one does from now on.
+    /// Returns a disk with waiting films that no thread is reading yet, and marks it as being read.
     fn begin(&mut self) -> Option<u64> {
         let idle = |disk: &&u64| !self.disks.contains(*disk);
         let disk = *self.waiting.keys().find(idle)?;
         (self.disks.len() < MOST_DISKS && self.disks.insert(disk)).then_some(disk)
     }
 
-    /// The next film of a disk.
+    /// Removes and returns the next film of a disk.
     fn next(&mut self, disk: u64) -> Option<Named> {
         let films = self.waiting.get_mut(&disk)?;
         let film = films.pop_front();
@@ -131,7 +132,7 @@ impl Queue {
         film
     }
 
-    /// Nobody reads from a disk any more, nor is what waits there read.
+    /// Marks a disk as no longer being read, and forgets the films waiting there.
     fn give_up(&mut self, disk: u64) {
         self.disks.remove(&disk);
         for (_, found) in self.waiting.remove(&disk).unwrap_or_default() {
@@ -140,7 +141,7 @@ impl Queue {
     }
 }
 
-/// Reads the films of a disk, and then those of others that wait.
+/// Reads the films of a disk, and then those of other disks.
 struct Reader {
     shared: Arc<Shared>,
     wake: Wake,
@@ -161,7 +162,7 @@ impl Reader {
         }
     }
 
-    /// `None`: nothing waits, and it reads no more.
+    /// Returns the next film. `None`: no film is waiting, and the reader ends.
     fn next(&mut self) -> Option<Named> {
         let mut queue = lock(&self.queue);
         loop {
@@ -174,7 +175,7 @@ impl Reader {
     }
 }
 
-/// A film may have waited for long, and have grown meanwhile.
+/// Updates the identity of a film that may have waited for a long time and grown meanwhile.
 fn freshen(found: &mut FoundFilm) {
     let now = fs::metadata(&found.path).map(|file| FileIdentity::from(&file));
     if let Ok(now) = now
@@ -192,13 +193,13 @@ struct UnderWay<'a> {
 }
 
 impl Drop for UnderWay<'_> {
-    /// It was read, or that has ended in a panic.
+    /// Runs when the film has been read, or reading has panicked.
     fn drop(&mut self) {
         let mut queue = lock(&self.reader.queue);
         queue.files.0.remove(&self.file);
         queue.took.extend(self.took.take());
         drop(queue);
-        // The file may be another by now.
+        // The file may have changed meanwhile.
         (self.reader.wake)();
     }
 }
@@ -220,10 +221,11 @@ mod tests {
     use crate::shelf::Shelf;
     use crate::unsaved::IndexMemory;
 
-    /// A large film, and a small one that is there later.
+    /// A large film, and a small one that appears later.
     struct Two {
         is_small_there: AtomicBool,
-        /// Told when the large one is being read; until there is something here, or nobody any more, that goes on.
+        /// Notified when the large film is being read. Reading continues once `goes_on` yields a
+        /// message or is disconnected.
         reading: mpsc::Sender<()>,
         goes_on: Mutex<mpsc::Receiver<()>>,
     }
@@ -299,7 +301,7 @@ mod tests {
             goes_on: Mutex::new(goes_on),
         });
         let library = Directory::of(shelf.clone(), None, IndexMemory::default());
-        // Dropped before the library, which may wait for what is read.
+        // Dropped before the library, which may wait for a film to be read.
         let go_on: mpsc::Sender<()> = go_on;
         is_read.recv().expect("the large film is read");
         let (tell, told) = mpsc::channel();

@@ -1,11 +1,10 @@
-//! Which films there are, and where their parts are.
+//! The films of this server, and where their parts are.
 //!
-//! What lives here: the [`Catalogue`] trait that the protocols ask; [`Directory`], watched
-//! directories of film files, or films on another [`Shelf`]; [`Several`] of them as one; the names that films get from their paths; the sets of
-//! renditions that they make; and the index files, in
-//! which what was learnt of a film is kept so that it is learnt once; and the [`Placement`] trait, which says whether a film's
-//! viewers are sent to another server. Indexing itself is `media`'s;
-//! this room gives it the bytes.
+//! This crate contains the [`Catalogue`] trait, which the protocols query; [`Directory`], watched
+//! directories of film files or films on another [`Shelf`]; [`Several`] of them as one; the naming
+//! of films by their paths; sets of renditions; the index files, which keep the results of
+//! indexing; and the [`Placement`] trait, which decides whether a film's viewers are sent to
+//! another server. `media` does the indexing itself; this crate supplies the bytes.
 #![forbid(unsafe_code)]
 
 mod below;

@@ -1,4 +1,4 @@
-//! What a library and its keeper share: the films, and how one is loaded.
+//! The state that a library and its keeper share: the films, and how they are loaded.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs;
@@ -18,33 +18,34 @@ use crate::scratch::scratch;
 use crate::shelf::{FoundFilm, Shelf};
 use crate::unsaved::{Full, IndexMemory};
 
-/// What has changed in the library.
+/// A change of the library.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// Names of films that came, went, or changed their state.
+    /// Names of films that were added, removed, or changed their state.
     pub changed: Vec<String>,
-    /// Names whose file is now another: whoever watches must not go on.
+    /// Names whose file has been replaced: their viewers must not continue.
     pub replaced: Vec<String>,
 }
 
-/// Titles kept in memory after their last use: some kilobytes and an open file each.
+/// Titles kept in memory after their last use. Each takes some kilobytes and an open file.
 const TITLES_KEPT: usize = 64;
 
 pub(crate) type Listener = Box<dyn Fn(&Change) + Send + Sync>;
 
-/// What the library and its keeper share.
+/// The state that a library and its keeper share.
 pub(crate) struct Shared {
     pub shelf: Arc<dyn Shelf>,
-    /// Where index files are kept.
+    /// The directory of index files.
     pub index: Option<PathBuf>,
     pub memory: IndexMemory,
-    /// Held by the one who indexes a film again: where no index file can be written, each takes memory.
+    /// Held while a film is indexed again: if no index file can be written, each index takes
+    /// memory.
     again: Mutex<()>,
     /// Held while an index file is written.
     writing: Mutex<()>,
-    /// The keeper makes it anew at each look, and each change of it is one step.
+    /// The keeper rebuilds it at each look; each change of it is one step.
     pub library: Mutex<Library>,
-    /// The shelf was looked at once, or could not be.
+    /// Whether the shelf has been looked at once, or the attempt failed.
     pub looked: AtomicBool,
     listeners: Mutex<Vec<Listener>>,
 }
@@ -53,12 +54,12 @@ pub(crate) struct Shared {
 pub(crate) struct Library {
     pub entries: BTreeMap<String, Arc<Entry>>,
     loaded: HashMap<String, Weak<Film>>,
-    /// The films last used, the latest at the back.
+    /// The most recently used films, the latest at the back.
     pub recent: VecDeque<Arc<Film>>,
 }
 
 impl Shared {
-    /// An empty library of a shelf, with its index files in the directory `index`.
+    /// Creates an empty library for a shelf, with index files in the directory `index`.
     pub fn new(shelf: Arc<dyn Shelf>, index: Option<PathBuf>, memory: IndexMemory) -> Shared {
         Shared {
             shelf,
@@ -72,12 +73,12 @@ impl Shared {
         }
     }
 
-    /// All entries by name.
+    /// Returns all entries in order of their names.
     pub fn list(&self) -> Vec<Arc<Entry>> {
         lock(&self.library).entries.values().cloned().collect()
     }
 
-    /// One entry.
+    /// Returns the entry with this name.
     pub fn entry(&self, name: &str) -> Option<Arc<Entry>> {
         lock(&self.library).entries.get(name).cloned()
     }
@@ -87,13 +88,13 @@ impl Shared {
         lock(&self.listeners).push(listener);
     }
 
-    /// The film of a playable entry, from memory or from its index file.
+    /// Returns the film of a playable entry, from memory or from its index file.
     pub fn load(&self, entry: &Entry) -> Result<Arc<Film>, CatalogueError> {
         if let Some(film) = self.in_memory(entry) {
             return Ok(film);
         }
-        // Not under the lock: a slow disk must not hold up those whose films are in memory. Two
-        // newcomers may load the same film at once; the second one's copy lives as long as its holder.
+        // Not under the lock: a slow disk must not delay viewers of films that are in memory. Two
+        // new viewers may load the same film at once; the second copy lives as long as its holder.
         let film = match self.read_index(&entry.name, &entry.path, &entry.identity) {
             Some(film) => film,
             None => match self.newer(entry) {
@@ -110,7 +111,7 @@ impl Shared {
         Ok(film)
     }
 
-    /// What the film of an entry has become meanwhile, if it has grown and was indexed anew.
+    /// Returns the current entry if the film has grown and was indexed again meanwhile.
     fn newer(&self, entry: &Entry) -> Option<Arc<Entry>> {
         let is_newer = |now: &Arc<Entry>| {
             now.identity != entry.identity && entry.identity.may_have_grown_into(&now.identity)
@@ -118,7 +119,7 @@ impl Shared {
         self.entry(&entry.name).filter(is_newer)
     }
 
-    /// The film of a playable entry, if it is in memory.
+    /// Returns the film of a playable entry if it is in memory.
     fn in_memory(&self, entry: &Entry) -> Option<Arc<Film>> {
         let mut library = lock(&self.library);
         let known = library.loaded.get(&entry.name).and_then(Weak::upgrade);
@@ -140,7 +141,7 @@ impl Shared {
                 samples: Arc::new(samples),
             })),
             Err(error) => {
-                // Known, and said, where index files cannot be written.
+                // If index files cannot be written, this is known and already logged.
                 if self.memory.problem().is_none() {
                     warn!(
                         film = name,
@@ -158,7 +159,7 @@ impl Shared {
             name: entry.name.clone(),
             reason,
         };
-        // One after the other: each takes the memory of an index until it is written.
+        // One at a time: each takes the memory of an index until the index has been written.
         let _turn = lock(&self.again);
         if let Some(film) = self.in_memory(entry) {
             return Ok(film);
@@ -194,7 +195,7 @@ impl Shared {
             .map_err(not_ready)
     }
 
-    /// Whether the file of a playable film, listed as `entry`, is still the same and has only grown.
+    /// Returns whether the file of the playable film `entry` is still the same and has only grown.
     pub fn has_grown(&self, entry: &Entry) -> bool {
         let in_memory = self.memory.get(&entry.identity);
         let in_memory = in_memory.and_then(|film| film.growth.mark);
@@ -207,8 +208,8 @@ impl Shared {
         mark.is_some_and(|mark| growth::has_grown(&entry.path, &entry.identity, &mark))
     }
 
-    /// Saves the index of a film, which was `first` indexed then if it has grown; where that cannot be done, keeps it in memory
-    /// for as long as there is room.
+    /// Saves the index of a film; `first` describes the recording as first indexed if it has grown.
+    /// If saving fails, keeps the index in memory as long as there is room.
     pub fn keep(
         &self,
         name: &str,
@@ -222,18 +223,18 @@ impl Shared {
             first,
         };
         if !self.save(&identity, &index, growth) {
-            // Where it cannot be kept, it is indexed again when it is wanted.
+            // If it cannot be kept, the film is indexed again when it is needed.
             let _ = self.keep_in_memory(name, path, identity, (index, growth));
         }
     }
 
-    /// Where what grows with a film goes while it is indexed.
+    /// Returns the space for data that grow with a film while it is indexed.
     pub fn scratch(&self) -> Scratch {
         let directory = self.index.as_deref();
         directory.map_or_else(Scratch::default, scratch)
     }
 
-    /// Writes an index file; false where that cannot be done.
+    /// Writes an index file. Returns false if that fails.
     fn save(&self, identity: &FileIdentity, index: &Index, growth: Growth) -> bool {
         let Some(directory) = &self.index else {
             return false;
@@ -253,11 +254,11 @@ impl Shared {
         written.is_ok()
     }
 
-    /// Has the index file of a film written again, with more in it. Who opens the film from now on has that; those who watch it
-    /// go on with what they have.
+    /// Rewrites the index file of a film with more data. Viewers who open the film from now on get
+    /// the new data; present viewers continue with the old.
     ///
     /// # Errors
-    /// It cannot be written, or is that of another film by now.
+    /// The file cannot be written, or belongs to another film by now.
     pub fn write_again(
         &self,
         entry: &Entry,
@@ -278,8 +279,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Keeps an index in memory, none of it in scratch space: that may be on the disk that fails, and has no bound for all films.
-    /// Why it cannot, in words.
+    /// Keeps an index in memory, with nothing in scratch space, which may be on the failing disk
+    /// and is not bounded for all films together. The error is a message.
     fn keep_in_memory(
         &self,
         name: &str,
@@ -311,7 +312,7 @@ impl Shared {
     pub fn tell(&self, change: &Change) {
         if !change.changed.is_empty() || !change.replaced.is_empty() {
             for listener in lock(&self.listeners).iter() {
-                // A listener that panics has heard of it; the others hear of it too.
+                // If a listener panics, the others are still notified.
                 let _ = supervise::guard("library listener", || listener(change));
             }
         }
@@ -321,7 +322,7 @@ impl Shared {
 impl Library {
     fn used(&mut self, film: &Arc<Film>) {
         if film.memory() > 0 {
-            // Kept elsewhere, where its memory is bounded.
+            // Kept in `IndexMemory`, which bounds its memory.
             return;
         }
         self.recent.retain(|other| !Arc::ptr_eq(other, film));

@@ -1,4 +1,4 @@
-//! Film directories of this machine: walked, and watched by the kernel (inotify).
+//! Film directories on this machine: scanned, and watched through the kernel (inotify).
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
@@ -23,11 +23,11 @@ use crate::scan::scan;
 use crate::shelf::{FoundFilm, Shelf};
 use crate::writers::Writers;
 
-/// A film that was changed within this time may still be copied. One that has been cut off for longer is looked at as often as
-/// all others.
+/// A film that was changed within this time may still be being copied. A truncated film that has
+/// not changed for longer is looked at only as often as all others.
 const COMING: Duration = Duration::from_secs(3600);
 
-/// Directories, and what is known of the ways into them.
+/// Film directories, with what is known about their files.
 pub(crate) struct Local {
     films: Vec<PathBuf>,
     rescan: Duration,
@@ -43,17 +43,17 @@ pub(crate) struct Local {
 struct Eyes {
     watcher: Option<RecommendedWatcher>,
     watched: HashSet<PathBuf>,
-    /// Problems of the last look: each is reported once.
+    /// Problems found by the last look. Each is reported once.
     reported: BTreeSet<(PathBuf, String)>,
 }
 
 impl Local {
-    /// Changes in the directories wake the keeper.
+    /// Creates the shelf. Changes in the directories wake the keeper.
     pub fn new(config: &DirectoryConfig, wake: mpsc::Sender<Event>) -> Local {
         let writers: Arc<Mutex<Writers>> = Arc::default();
         let known = Arc::clone(&writers);
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // Reading a film is no change to it; without this the server would wake itself.
+            // Reading a film does not change it; without this check the server would wake itself.
             let only_read = event.as_ref().is_ok_and(|event| {
                 let is_closed =
                     event.kind == EventKind::Access(AccessKind::Close(AccessMode::Write));
@@ -86,13 +86,13 @@ impl Local {
 }
 
 impl Local {
-    /// Whether the beginning of a film is so small a part of it that it pays to read it first.
+    /// Returns whether a film is so large that indexing its beginning first is worthwhile.
     fn is_large(&self, found: &FoundFilm) -> bool {
         found.identity.size / 2 > self.beginning
     }
 
-    /// Tells of a film that lies on its disk in pieces smaller than what is read at once. File systems that do not
-    /// tell are left alone.
+    /// Logs a film that lies on its disk in pieces smaller than a read. Ignores file systems that
+    /// do not report their layout.
     fn look_at_pieces(&self, path: &Path) {
         let layout = File::open(path).and_then(|file| Layout::of(&file, self.block_bytes));
         if let Ok(layout) = layout
@@ -191,7 +191,7 @@ impl Shelf for Local {
     }
 }
 
-/// Notes what happened to the files of films; `None`: not all of it was told.
+/// Records events of film files. `None`: some events were lost.
 fn note(writers: &mut Writers, event: Option<&notify::Event>) {
     let Some(event) = event.filter(|event| !event.need_rescan()) else {
         return writers.clear();
@@ -207,7 +207,7 @@ fn note(writers: &mut Writers, event: Option<&notify::Event>) {
 }
 
 impl Eyes {
-    /// Reports the problems that were not there at the last look.
+    /// Reports the problems that were not present at the last look.
     fn report(&mut self, problems: Vec<(PathBuf, String)>) {
         let now: BTreeSet<(PathBuf, String)> = problems.into_iter().collect();
         for (path, problem) in now.difference(&self.reported) {
@@ -216,8 +216,8 @@ impl Eyes {
         self.reported = now;
     }
 
-    /// Watches folders that are not watched yet, and gives those that cannot be. Each by itself: which folders there are is
-    /// what the walk found, links included.
+    /// Watches new folders, and returns those that cannot be watched. Each folder is watched by
+    /// itself, because the scan determined the folders, including those behind links.
     fn watch(&mut self, films: &[PathBuf], folders: &[PathBuf]) -> Vec<(PathBuf, String)> {
         let mut problems = Vec::new();
         let Some(watcher) = &mut self.watcher else {
@@ -227,9 +227,10 @@ impl Eyes {
         let parents = single.filter_map(|film| Some(film.parent()?.to_owned()));
         let wanted: HashSet<PathBuf> = folders.iter().cloned().chain(parents).collect();
         for folder in &wanted {
-            // Again each time: a folder that went and came back has lost its watch.
+            // Repeated each time: a folder that was removed and created again has lost its watch.
             match watcher.watch(folder, RecursiveMode::NonRecursive) {
-                // One that has gone since the walk is no problem: its parent's watch wakes the catalogue.
+                // A folder removed since the scan is not a problem: the watch on its parent wakes
+                // the keeper.
                 Err(error) if folder.exists() => problems.push((
                     folder.clone(),
                     format!(

@@ -1,20 +1,20 @@
-//! Names of films: the path below the film directory without its extension; where two films would
-//! share a name, the extension stays.
+//! Names of films: the path below the film directory without its extension. If two films would
+//! share a name, the extension is kept.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
-/// Extensions of files that are films, in lower case. Some are listed so that people are told why
-/// they do not play.
+/// Extensions of film files, in lower case. Some are listed only so that users learn why the films
+/// do not play.
 pub(crate) const FILM_EXTENSIONS: [&str; 31] = [
     "mp4", "m4v", "m4a", "m4b", "mov", "3gp", "3g2", "cmfv", "cmfa", "f4v", "ismv", "mkv", "webm",
     "mka", "ts", "m2ts", "mts", "avi", "mpg", "mpeg", "vob", "flv", "m1v", "m2v", "mpv", "264",
     "h264", "avc", "265", "h265", "hevc",
 ];
 
-/// Whether a path looks like a film's, by its extension.
+/// Returns whether a path has the extension of a film.
 pub fn is_film(path: &Path) -> bool {
     path.extension().is_some_and(|extension| {
         FILM_EXTENSIONS
@@ -23,7 +23,7 @@ pub fn is_film(path: &Path) -> bool {
     })
 }
 
-/// A path as text that can stand in an address: bytes that are not UTF-8 become `\xNN`.
+/// Converts a path to text for use in an address: bytes that are not UTF-8 become `\xNN`.
 pub(crate) fn path_text(path: &Path) -> String {
     let mut parts: Vec<String> = Vec::new();
     for component in path.components() {
@@ -44,7 +44,7 @@ pub(crate) fn path_text(path: &Path) -> String {
     parts.join("/")
 }
 
-/// Names for films at these paths (each below its film directory). One name a path, all different.
+/// Returns a unique name for the film at each of these paths (each below its film directory).
 pub(crate) fn names(files: &[String]) -> Vec<String> {
     let stems: Vec<&str> = files.iter().map(|file| stem(file)).collect();
     let mut uses: HashMap<String, usize> = HashMap::new();
@@ -57,7 +57,8 @@ pub(crate) fn names(files: &[String]) -> Vec<String> {
         .zip(stems)
         .map(|(file, stem)| {
             let name = if uses[stem] > 1 { file.as_str() } else { stem };
-            // The same path below two film directories: the later directory's film is numbered.
+            // If two film directories contain the same path, the later directory's film is
+            // numbered.
             let count = taken
                 .entry(name.to_owned())
                 .and_modify(|count| *count += 1)

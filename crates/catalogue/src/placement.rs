@@ -1,51 +1,53 @@
-//! Which server a viewer of a film is sent to, where several have the same films.
+//! Chooses the server to which a viewer of a film is sent, if several servers have the same films.
 
 use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::entry::Film;
 
-/// A film at another server, as viewers reach it.
+/// A film on another server, by the addresses that viewers use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// `rtsp://host:port`.
     pub rtsp: String,
     /// `http://host:port`.
     pub http: String,
-    /// What it is called there.
+    /// The film's title there.
     pub title: String,
 }
 
-/// A film, by what viewers of a server watch of it.
+/// A film, with what a server's viewers watch of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watched {
-    /// The number of its version ([`reelway_sys::FileIdentity::number`]).
+    /// Number of the film's version ([`reelway_sys::FileIdentity::number`]).
     pub film: u128,
-    /// How many there are.
+    /// Number of viewers.
     pub viewers: u64,
-    /// Bytes a second that they take together, on average.
+    /// Bytes per second that they take together, on average.
     pub rate: u64,
 }
 
-/// Films with the most viewers that a server tells others of.
+/// How many films with the most viewers a server reports to others.
 pub const MOST_WATCHED: usize = 32;
 
-/// What will be known of where films are.
+/// A future value, for example where films are.
 pub type Soon<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Knows which of several servers viewers of a film are sent to.
+/// Knows the server to which viewers of a film are sent.
 pub trait Placement: Send + Sync {
-    /// Where a new viewer of this film is to go; `None`: they are to be served here. Answers within a second.
+    /// Returns where a new viewer of this film is to be sent. `None`: this server is to serve them.
+    /// Answers within a second.
     fn place<'a>(&'a self, film: &'a Arc<Film>) -> Soon<'a, Option<Place>>;
 
-    /// Where viewers reach the other servers over HTTP: `http://host:port`.
+    /// Returns the addresses of the other servers for viewers over HTTP: `http://host:port`.
     fn addresses(&self) -> Vec<String>;
 
-    /// Other servers that play this film, the best first: a player goes on there if this one fails.
+    /// Returns other servers that play this film, the best first. Players continue there if this
+    /// server fails.
     fn others<'a>(&'a self, film: &'a Arc<Film>) -> Soon<'a, Vec<Place>>;
 }
 
-/// One server alone.
+/// A server without others.
 #[derive(Debug)]
 pub struct Alone;
 

@@ -10,13 +10,13 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// So many bytes have been read of so many.
+    /// Records that `read` of `of` bytes have been read.
     pub fn tell(&self, read: u64, of: u64) {
         self.of.store(of, Ordering::Relaxed);
         self.read.store(read, Ordering::Relaxed);
     }
 
-    /// The share that has been read, 0 to 1; `None`: nothing was read yet.
+    /// Returns the share that has been read, 0 to 1. `None`: nothing has been read yet.
     pub fn share(&self) -> Option<f64> {
         let (read, of) = (
             self.read.load(Ordering::Relaxed),
@@ -36,7 +36,7 @@ mod tests {
         assert_eq!(progress.share(), None);
         progress.tell(1, 4);
         assert_eq!(progress.share(), Some(0.25));
-        // It was cut meanwhile.
+        // The file was truncated meanwhile.
         progress.tell(9, 4);
         assert_eq!(progress.share(), Some(1.0));
     }

@@ -1,4 +1,5 @@
-//! Indexes the films that a look at the shelf found: those of one disk one after the other, those of several at the same time.
+//! Indexes the films that a look at the shelf found: films of one disk one at a time, several disks
+//! in parallel.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,23 +20,23 @@ use crate::library::{Change, Shared};
 use crate::seen::new_entry;
 use crate::shelf::FoundFilm;
 
-/// A file changed more recently than this may be a recording that is still being made.
+/// A file changed more recently than this may be a recording in progress.
 const RECORDED: Duration = Duration::from_secs(60);
-/// Disks that are read at the same time, at most.
+/// Maximum number of disks that are read in parallel.
 pub(crate) const MOST_DISKS: usize = 16;
 
-/// A film by its name.
+/// A film with its name.
 pub(crate) type Named = (String, FoundFilm);
 
-/// A film that was indexed: its path, when that had ended, and how long it took.
+/// An indexed film: its path, when indexing ended, and how long it took.
 pub(crate) type Took = (PathBuf, Monotonic, Duration);
 
-/// What became of films.
+/// The result of indexing.
 #[derive(Default)]
 pub(crate) struct Indexed {
-    /// Those that can be played.
+    /// Films that can be played.
     pub took: Vec<Took>,
-    /// Those that take long, and play as far as their beginning: they are to be read whole.
+    /// Films that take long, and play as far as their beginning. They are still to be read whole.
     pub large: Vec<Named>,
 }
 
@@ -46,7 +47,8 @@ impl Indexed {
     }
 }
 
-/// Reads all of a film, as [`index`] does of those that do not take long; whether it can be played or not.
+/// Reads a film completely, as [`index`] does with films that do not take long. Returns also if the
+/// film cannot be played.
 pub(crate) fn index_whole(shared: &Shared, name: &str, found: FoundFilm) -> Took {
     let (path, began) = (found.path.clone(), reelway_clock::now());
     Reading { shared }.index_whole(name, found);
@@ -54,7 +56,7 @@ pub(crate) fn index_whole(shared: &Shared, name: &str, found: FoundFilm) -> Took
     (path, now, now.since(began))
 }
 
-/// Indexes films, of those that take long the beginning.
+/// Indexes films; of those that take long, only the beginning.
 pub(crate) fn index(shared: &Shared, films: Vec<Named>) -> Indexed {
     let mut disks: BTreeMap<u64, Vec<Named>> = BTreeMap::new();
     for (name, found) in films {
@@ -73,12 +75,12 @@ pub(crate) fn index(shared: &Shared, films: Vec<Named>) -> Indexed {
         indexed
     };
     thread::scope(|scope| {
-        // What no thread can be started for is done by this one.
+        // If threads cannot be started, this thread does their work.
         let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
         let helpers: Vec<_> = (0..helpers).filter_map(start).collect();
         let mut indexed = work();
         for helper in helpers {
-            // A panic ends the look, as one of this thread does.
+            // A panic there ends the look, as one on this thread does.
             let its = helper.join();
             indexed.extend(its.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
@@ -104,8 +106,9 @@ impl Reading<'_> {
         indexed
     }
 
-    /// Indexes the beginning of a film that takes long, and does not play yet: it is then a recording of which there is more than
-    /// was indexed. Whether the film takes long, and plays.
+    /// Indexes the beginning of a film that takes long and does not play yet. It is then treated
+    /// like a recording of which only a part has been indexed. Returns whether the film takes long
+    /// and plays.
     fn begin(&self, name: &str, found: &FoundFilm) -> bool {
         if let Some(entry) = self.plays(name, &found.path) {
             return entry.is_begun() || self.shared.shelf.takes_long(found);
@@ -154,14 +157,14 @@ impl Reading<'_> {
         true
     }
 
-    /// Indexes a film; when that has ended, and how long it took, if it can be played.
+    /// Indexes a film. If it can be played, returns when indexing ended and how long it took.
     fn index_whole(&self, name: &str, mut found: FoundFilm) -> Option<Took> {
         let began = reelway_clock::now();
-        // As far as it was indexed before it has grown.
+        // The part that was indexed before the film grew.
         let played = self.plays(name, &found.path);
         let plays = played.is_some();
         let mut first = played.as_ref().and_then(|entry| entry.first);
-        // Nothing was said of one of which only the beginning was read.
+        // The notes of a film of which only the beginning was read have not been logged yet.
         let is_new = played.is_none_or(|entry| entry.is_begun());
         let may_grow = is_changed_within(reelway_clock::real(), &found.identity, RECORDED);
         let listed = self.shared.entry(name);
@@ -174,7 +177,7 @@ impl Reading<'_> {
                 .shelf
                 .index(&found, may_grow, scratch, &progress)
         });
-        // What panics once does so again: the film stays out until its file changes.
+        // Indexing would panic again: the film is excluded until its file changes.
         let indexed = indexed.unwrap_or_else(|_| {
             Err(IndexingError::Fault {
                 path: found.path.clone(),
@@ -225,7 +228,7 @@ impl Reading<'_> {
         is_ready.then(|| (found.path, now, now.since(began)))
     }
 
-    /// The film of this name, if it plays and lies there.
+    /// Returns the entry with this name if it plays and has this path.
     fn plays(&self, name: &str, path: &Path) -> Option<Arc<Entry>> {
         let entry = self.shared.entry(name);
         let listed = entry.filter(|entry| entry.path == path);
@@ -267,7 +270,7 @@ impl Reading<'_> {
     }
 }
 
-/// Whether a film has only grown between being found and being read.
+/// Returns whether a film has only grown between being found and being read.
 fn grows(found: &FoundFilm, identity: &FileIdentity, index: &Index) -> bool {
     let may_be = found.identity.may_have_grown_into(identity);
     may_be && growth::mark(&found.path, identity, index).is_some()
@@ -284,7 +287,7 @@ mod tests {
     use crate::shelf::Shelf;
     use crate::unsaved::IndexMemory;
 
-    /// Films that are read only while as many others are.
+    /// Films that can be read only in parallel with as many others.
     struct Together {
         others: Barrier,
         library: OnceLock<Arc<Shared>>,
@@ -347,7 +350,8 @@ mod tests {
         let shared = Shared::new(shelf.clone(), None, IndexMemory::default());
         let shared = Arc::new(shared);
         assert!(shelf.library.set(shared.clone()).is_ok());
-        // Two of each disk: with one thread, or one film after the other, the first would wait for ever.
+        // Two films on each disk: with a single thread, or one film at a time, the first would wait
+        // for ever.
         let films: Vec<FoundFilm> = (0..6).map(|number| found(number % 3, number)).collect();
         for found in &films {
             let entry = Arc::new(new_entry(&found.file, found, State::Indexing));
@@ -363,7 +367,7 @@ mod tests {
         }
     }
 
-    /// A disk that fails.
+    /// A failing disk.
     struct Failing;
 
     impl Shelf for Failing {

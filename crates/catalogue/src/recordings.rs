@@ -1,4 +1,4 @@
-//! Recordings that may grow, as far as they were read: when there is more of one, only that is read.
+//! The indexing state of recordings that may grow. When one has grown, only the new part is read.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use reelway_media::Unfinished;
 use reelway_sys::{FileIdentity, Mark};
 
-/// Bytes of memory for all of them: a recording takes some hundred KB, or 6 MB an hour where there is no scratch file. What does not
-/// fit is read from its beginning.
+/// Maximum memory in bytes for all recordings. Each takes some hundred KB, or 6 MB per hour without
+/// a scratch file. Recordings that do not fit are read from the beginning.
 const MOST: usize = 128 << 20;
-/// Bytes in scratch files for all of them: a recording takes 6 MB an hour.
+/// Maximum bytes in scratch files for all recordings. Each takes 6 MB per hour.
 const MOST_ASIDE: u64 = 2 << 30;
 
-/// A recording that has not grown while all films were looked at so many times has ended.
+/// A recording has ended if it has not grown during this number of looks at all films.
 const LOOKS: u32 = 20;
 
 /// Recordings that may grow.
@@ -22,16 +22,17 @@ pub(crate) struct Recordings(HashMap<PathBuf, Recording>);
 
 #[derive(Debug)]
 struct Recording {
-    /// Its file, when it was read.
+    /// Identity of the file when it was read.
     identity: FileIdentity,
     mark: Mark,
     so_far: Unfinished,
-    /// How often it was seen and had not grown.
+    /// Number of looks since it last grew.
     rested: u32,
 }
 
 impl Recordings {
-    /// What was read of the recording at `path`, whose file is this now and begins with the same bytes.
+    /// Removes and returns the state of the recording at `path`, if the file, which is now `now`,
+    /// still begins with the same bytes.
     pub fn take(&mut self, path: &Path, file: &File, now: &FileIdentity) -> Option<Unfinished> {
         let recording = self.0.remove(path)?;
         let Recording { identity, mark, .. } = recording;
@@ -39,12 +40,12 @@ impl Recordings {
         is_it.then_some(recording.so_far)
     }
 
-    /// Whether something is kept of the recording at `path`.
+    /// Returns whether the state of the recording at `path` is kept.
     pub fn has(&self, path: &Path) -> bool {
         self.0.contains_key(path)
     }
 
-    /// Keeps what was read of a recording, if there is room for it.
+    /// Keeps the state of a recording if there is room for it.
     pub fn keep(
         &mut self,
         path: &Path,
@@ -70,7 +71,8 @@ impl Recordings {
         }
     }
 
-    /// All films were looked at: `now` has the file at a path. Those that are not there or have ended are forgotten.
+    /// Called after a look at all films: `now` returns the identity of the file at a path. Forgets
+    /// recordings that are missing or have ended.
     pub fn look(&mut self, now: impl Fn(&Path) -> Option<FileIdentity>) {
         self.0.retain(|path, recording| {
             let now = now(path);
@@ -95,8 +97,8 @@ mod tests {
         FileIdentity::from(&file.metadata().unwrap())
     }
 
-    /// The corpus of the fuzzer has a small transport stream; behind it, packets without contents make it long enough to have
-    /// something to go on from.
+    /// The fuzzer's corpus has a small transport stream. Empty packets behind it make it long
+    /// enough for indexing to be continued.
     fn recording() -> (File, Unfinished) {
         let film = concat!(
             env!("CARGO_MANIFEST_DIR"),

@@ -1,4 +1,4 @@
-//! One walk over the film directories.
+//! Scans the film directories.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,23 +13,23 @@ use crate::naming::{is_film, path_text};
 use crate::shelf::FoundFilm;
 use crate::subtitles::{self, Beside, is_subtitles};
 
-/// Deepest nesting of folders that is followed.
+/// Maximum nesting of folders.
 const MAX_DEPTH: usize = 64;
-/// Most films of one server; more are left out with a warning.
+/// Maximum number of films on a server. Further films are left out with a warning.
 const MAX_FILMS: usize = 1_000_000;
 
-/// What a walk found, and what it could not read.
+/// The result of a scan, and what could not be read.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
     pub films: Vec<FoundFilm>,
-    /// Every folder passed, to be watched.
+    /// Every folder passed; all of them are watched.
     pub folders: Vec<PathBuf>,
-    /// Folders and files that could not be read, with the reason.
+    /// Folders and files that could not be read, with the reasons.
     pub problems: Vec<(PathBuf, String)>,
 }
 
-/// Walks `roots` (folders, or single film files). Symbolic links are followed; a folder that was
-/// passed already is not entered again, which ends loops.
+/// Scans `roots` (folders, or single film files). Symbolic links are followed. A folder is not
+/// entered twice, which ends loops.
 pub(crate) fn scan(roots: &[PathBuf]) -> Scan {
     let mut scan = Scan::default();
     let mut passed = HashSet::new();
@@ -59,7 +59,7 @@ pub(crate) fn scan(roots: &[PathBuf]) -> Scan {
             Err(error) => scan.problems.push((root.clone(), error.to_string())),
         }
     }
-    // The order of names must not depend on the file system's.
+    // The order of names must not depend on the file system.
     scan.films.sort_by(|a, b| a.file.cmp(&b.file));
     scan
 }
@@ -93,11 +93,11 @@ fn walk(
     let (mut films, mut several) = (Vec::new(), Vec::new());
     for entry in entries.flatten() {
         let path = entry.path();
-        // Hidden files are half-written downloads, resource forks, trash: not films.
+        // Hidden files are partial downloads, resource forks or trash, not films.
         if entry.file_name().as_encoded_bytes().starts_with(b".") {
             continue;
         }
-        // Follows links; one that leads nowhere or in a circle is a problem only if it claims to be a film.
+        // Follows links. A broken or circular link is a problem only if it has the name of a film.
         let metadata = match fs::metadata(&path) {
             Ok(metadata) => metadata,
             Err(error) => {
@@ -110,7 +110,7 @@ fn walk(
         if metadata.is_dir() && !parts::is_folder(&entry.file_name()) {
             walk(root, &path, depth + 1, passed, scan);
         } else if metadata.is_dir() {
-            // Watched, as its files are the film's.
+            // Watched because its files make up the film.
             scan.folders.push(path.clone());
             several.push(path);
         } else if let Some(vob) = Vob::of(&entry.file_name()).filter(|vob| vob.is_in_parts(&path)) {
@@ -159,7 +159,8 @@ fn walk(
     scan.films.append(&mut films);
 }
 
-/// What a film in several files is called by: the VOBs of a title by what is common to their names.
+/// Returns the path that names a film in several files. For the VOBs of a title, this is the common
+/// part of their names.
 fn named(path: &Path) -> PathBuf {
     match Vob::of(path.file_name().unwrap_or_default()) {
         Some(vob) => path.with_file_name(format!("{}.VOB", vob.title)),
@@ -167,7 +168,7 @@ fn named(path: &Path) -> PathBuf {
     }
 }
 
-/// The files of subtitles in a folder.
+/// Returns the subtitle files in a folder.
 fn beside(folder: &Path) -> Vec<Beside> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let paths = entries

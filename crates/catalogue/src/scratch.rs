@@ -1,8 +1,9 @@
-//! Room for what is learnt of a film while it is indexed: a file without a name, so that the memory that indexing takes does not
-//! grow with the length of films.
+//! Scratch space for the data that indexing collects about a film: a file without a name, so that
+//! the memory for indexing does not grow with the length of films.
 //!
-//! It is made when something is put into it, which short films do not need, and goes with the last that was. Where it cannot be
-//! made or written, what it should hold stays in memory.
+//! The file is created when data are first put into it, which short films do not need, and
+//! disappears with the last of the data. If it cannot be created or written, the data stay in
+//! memory.
 
 use std::fs::File;
 use std::io;
@@ -14,10 +15,10 @@ use std::sync::{Arc, OnceLock};
 use reelway_media::{SCRATCH_CHUNK, Scratch, ScratchSpace, Stored};
 use reelway_sys::files;
 
-/// Chunks in a file at most: 2 GiB. The longest film that is indexed needs half of it.
+/// Maximum number of chunks in a file: 2 GiB. The longest film that is indexed needs half of it.
 const MOST: u64 = (2 << 30) / SCRATCH_CHUNK as u64;
 
-/// Scratch space for one film, in this directory.
+/// Returns scratch space for one film in this directory.
 pub(crate) fn scratch(directory: &Path) -> Scratch {
     Scratch::new(ScratchFile::new(directory))
 }
@@ -25,18 +26,18 @@ pub(crate) fn scratch(directory: &Path) -> Scratch {
 #[derive(Debug)]
 struct ScratchFile {
     directory: PathBuf,
-    /// `None`: it cannot be made.
+    /// `None`: the file cannot be created.
     room: OnceLock<Option<Arc<Room>>>,
-    /// Whether it could not be written.
+    /// Whether writing to it has failed.
     is_full: AtomicBool,
 }
 
 #[derive(Debug)]
 struct Room {
     file: File,
-    /// Chunks that were ever in it: the next one lies behind them.
+    /// Number of chunks ever written; the next one follows them.
     end: AtomicU64,
-    /// Chunks that take room on the disk.
+    /// Number of chunks that take up disk space.
     held: AtomicU64,
 }
 
@@ -44,7 +45,7 @@ struct Room {
 #[derive(Debug)]
 struct Chunk {
     of: Arc<Room>,
-    /// Its first byte.
+    /// Offset of its first byte.
     from: u64,
 }
 
@@ -102,7 +103,7 @@ impl ScratchSpace for ScratchFile {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        // On file systems that cannot, its room is held until the file is closed.
+        // If the file system cannot punch holes, the space is held until the file is closed.
         let given_back = files::give_back(&self.of.file, self.from, SCRATCH_CHUNK as u64);
         if given_back.is_ok() {
             self.of.held.fetch_sub(1, Ordering::Relaxed);
@@ -122,7 +123,7 @@ impl Stored for Chunk {
     }
 }
 
-/// Each is said once: every film would say it.
+/// Each is logged once; otherwise every film would repeat it.
 static SAID_UNWRITABLE: AtomicBool = AtomicBool::new(false);
 static SAID_UNREADABLE: AtomicBool = AtomicBool::new(false);
 

@@ -1,4 +1,4 @@
-//! What a look at the shelf makes of the entries of films.
+//! Updates the entries of films after a look at the shelf.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::growth::{First, Growing};
 use crate::sets::Set;
 use crate::shelf::FoundFilm;
 
-/// The entry of a film in this state.
+/// Returns the entry of a film in this state.
 pub(crate) fn new_entry(name: &str, found: &FoundFilm, state: State) -> Entry {
     Entry {
         name: name.to_owned(),
@@ -26,7 +26,7 @@ pub(crate) fn new_entry(name: &str, found: &FoundFilm, state: State) -> Entry {
     }
 }
 
-/// The entry of a film that is the same file; whether lists show something else.
+/// Returns the entry of a film whose file is unchanged, and whether lists show anything different.
 pub(crate) fn same(
     old: Arc<Entry>,
     found: &FoundFilm,
@@ -34,7 +34,7 @@ pub(crate) fn same(
     now: Monotonic,
 ) -> (Arc<Entry>, bool) {
     let shows_else = old.subtitles != found.subtitles || old.set != set;
-    // Whether a recording on another server grows, that one says.
+    // For a recording on another server, that server reports whether it grows.
     let (first, growing) = match (&old.state, found.said) {
         (State::Ready(summary), Some(said)) => (
             First::of_any(old.identity, summary.duration, Some(said), old.first),
@@ -67,7 +67,7 @@ pub(crate) fn same(
     (entry, shows_else)
 }
 
-/// The entry of a film that has grown, and plays as far as it was indexed.
+/// Returns the entry of a film that has grown, and that plays as far as it was indexed.
 pub(crate) fn grown(old: &Entry, found: &FoundFilm, set: Set, now: Monotonic) -> Entry {
     let first = match &old.state {
         State::Ready(summary) => {
@@ -147,7 +147,7 @@ mod tests {
         );
         assert!(behind.growing.unwrap().is_behind);
 
-        // When it rests, when it began stays known.
+        // When it stops growing, its beginning remains known.
         let rests = found(10, said(false));
         let (last, _) = same(first.clone(), &rests, Set::default(), now);
         assert_eq!((last.growing, last.first), (None, first.first));

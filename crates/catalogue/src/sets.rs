@@ -1,34 +1,38 @@
-//! Sets: a folder `NAME.set` holds one film in several renditions, for adaptive bit rates. The largest file is the film `NAME`;
-//! the others are films of their own, `NAME.set/…`, and players of `NAME` may change to them while they play.
+//! Sets: a folder `NAME.set` contains one film in several renditions, for adaptive bit rates. The
+//! largest file is the film `NAME`. The others are films of their own, `NAME.set/…`, and players of
+//! `NAME` may switch to them during playback.
 
 use std::collections::HashMap;
 
 use crate::naming::names;
 
-/// What the folder of a set ends with.
+/// The ending of a set's folder name.
 const ENDING: &str = ".set";
-/// Renditions of a film that are offered to players: no ladder has more, and each is opened when the film is.
+/// Maximum number of renditions of a film that are offered to players. No ladder has more, and each
+/// is opened together with the film.
 const MOST: usize = 16;
 
-/// A film's name, and the set that it belongs to.
+/// A film's name and set membership.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Named {
-    /// TITLE in addresses.
+    /// The film's title in addresses.
     pub name: String,
-    /// How it belongs to a set.
+    /// How the film belongs to a set.
     pub set: Set,
 }
 
 /// How a film belongs to a set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Set {
-    /// The names of its other renditions, the largest first; empty: there are none, or it is one itself.
+    /// The names of its other renditions, the largest first. Empty: there are none, or the film is
+    /// itself a rendition.
     pub renditions: Vec<String>,
-    /// The film of which it is a rendition.
+    /// The film of which this one is a rendition.
     pub rendition_of: Option<String>,
 }
 
-/// Names for films whose paths below their film directories, and sizes in bytes, are these. One name a film, all different.
+/// Returns a unique name for each film. `films` contains their paths below their film directories
+/// and their sizes in bytes.
 pub(crate) fn arrange(films: &[(&str, u64)]) -> Vec<Named> {
     let mut sets: HashMap<&str, Vec<usize>> = HashMap::new();
     for (place, (file, _)) in films.iter().enumerate() {
@@ -38,7 +42,7 @@ pub(crate) fn arrange(films: &[(&str, u64)]) -> Vec<Named> {
     }
     let mut files: Vec<String> = films.iter().map(|(file, _)| (*file).to_owned()).collect();
     for (folder, places) in &mut sets {
-        // Of two that are as large, the one whose name comes first.
+        // Of two films of the same size, the one whose name comes first is chosen.
         places.sort_by_key(|place| (std::cmp::Reverse(films[*place].1), films[*place].0));
         files[places[0]] = (*folder).to_owned();
     }
@@ -60,7 +64,7 @@ pub(crate) fn arrange(films: &[(&str, u64)]) -> Vec<Named> {
     named
 }
 
-/// The folder of the set in which a film lies.
+/// Returns the set's folder in which a film lies.
 fn set_of(file: &str) -> Option<&str> {
     let (folder, _) = file.rsplit_once('/')?;
     let name = folder.rsplit('/').next()?;

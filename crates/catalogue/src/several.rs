@@ -1,4 +1,4 @@
-//! Several libraries as one.
+//! Combines several libraries into one.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,7 +18,7 @@ use crate::library::Change;
 use crate::placement::Soon;
 use crate::subtitles::SubtitleFile;
 
-/// Libraries in their order: where two have a film of the same name, it is the first one's.
+/// Libraries in order of precedence: if two have a film of the same name, the first one's is used.
 pub struct Several(pub Vec<Arc<Directory>>);
 
 impl Several {
@@ -26,8 +26,9 @@ impl Several {
         self.0.iter().find(|library| library.entry(name).is_some())
     }
 
-    /// Calls `listener` after every change of one of them, on that library's own thread. A film whose name an earlier library
-    /// has, too, is not the one that is played: that it was replaced concerns nobody.
+    /// Calls `listener` after every change of one of the libraries, on that library's own thread.
+    /// If an earlier library also has a film of that name, the later one's is not played, so its
+    /// replacement is not reported.
     pub fn on_change(&self, listener: impl Fn(&Change) + Send + Sync + 'static) {
         let listener = Arc::new(listener);
         for (place, library) in self.0.iter().enumerate() {
@@ -48,7 +49,7 @@ impl Several {
         }
     }
 
-    /// Whether it is known of every film whether it plays.
+    /// Returns whether, for every film, it is known whether it plays.
     pub fn is_settled(&self) -> bool {
         self.0.iter().all(|library| library.is_settled())
     }
@@ -92,7 +93,8 @@ impl Catalogue for Several {
 }
 
 impl Several {
-    /// Of the library that has the film, or of the first that takes new ones.
+    /// Returns the intake of the library that has the film, or of the first library that accepts
+    /// new films.
     fn intake_of(&self, title: &str) -> Result<&dyn Intake, IntakeError> {
         match self.with(title) {
             Some(library) => library.intake().ok_or_else(|| IntakeError::Taken {
@@ -124,7 +126,7 @@ impl Intake for Several {
     ) -> Result<FileIdentity, IndexingError> {
         match self.intake_of(title) {
             Ok(intake) => intake.judge(title, file, place),
-            // Meanwhile a film elsewhere has taken the name.
+            // A remote film has taken the name meanwhile.
             Err(error) => Err(IndexingError::Elsewhere {
                 path: place.path(),
                 reason: error.to_string(),

@@ -1,4 +1,4 @@
-//! Where a library's films are: directories of this machine (`local.rs`), or a source elsewhere.
+//! Where a library's films are: directories on this machine (`local.rs`), or a remote source.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,36 +14,38 @@ use crate::placement::Soon;
 use crate::progress::Progress;
 use crate::subtitles::SubtitleFile;
 
-/// A film that was found.
+/// A film found on a shelf.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundFilm {
-    /// By what the store opens it: a path, or the address of a film elsewhere.
+    /// The path or remote address with which the store opens the film.
     pub path: PathBuf,
-    /// Path below its film directory or source as text: its name comes from it.
+    /// Its path below its film directory or source as text. Its name is derived from it.
     pub file: String,
-    /// Which film it is: another one, another identity.
+    /// The film's identity. Another film has another identity.
     pub identity: FileIdentity,
-    /// By which servers it comes here, the nearest first: their ids. Empty: from a disk of this machine, or a server that
-    /// does not say.
+    /// Ids of the servers on the way from the film's origin, nearest first. Empty: the film is on a
+    /// disk of this machine, or comes from a server that does not report them.
     pub via: Vec<String>,
-    /// Files of subtitles beside it.
+    /// Subtitle files beside it.
     pub subtitles: Vec<SubtitleFile>,
-    /// What the server says that has it, if it is a recording.
+    /// What its server reports, if the film is a recording.
     pub said: Option<Said>,
-    /// Why it cannot be read now, in words.
+    /// Why it cannot be read now, as a message.
     pub problem: Option<String>,
-    /// When the program that had kept its file open while it wrote has closed it, if that was told.
+    /// When the program that kept the file open while writing closed it, if this was reported.
     pub closed: Option<Monotonic>,
 }
 
-/// Where films are. Asked by the library's keeper, on its own thread, for which it may wait; indexing may also
-/// be wanted by others.
+/// A source of films. The library's keeper calls it on its own thread, which it may block. Others
+/// may also request indexing.
 pub trait Shelf: Send + Sync + 'static {
-    /// Which films there are. An error, in words: that cannot be known now, and what was known stays.
+    /// Returns the films on the shelf. The error is a message: the films cannot be determined now,
+    /// and those known before remain.
     fn look(&self) -> Result<Vec<FoundFilm>, String>;
 
-    /// Reads a film's tables. The identity is that of what was read. `may_grow`: it was changed a moment ago, and may be read again
-    /// soon, with more at its end. What has been read is told to `progress`.
+    /// Reads a film's tables. Returns the identity of what was read. `may_grow`: the film was
+    /// changed a moment ago and may be read again soon, with more at its end. Reports the bytes
+    /// read to `progress`.
     fn index(
         &self,
         found: &FoundFilm,
@@ -52,8 +54,9 @@ pub trait Shelf: Send + Sync + 'static {
         progress: &Progress,
     ) -> Result<(FileIdentity, Index), IndexingError>;
 
-    /// Reads the beginning of a film that would take long to be read whole: it is played as far as that until it is. The
-    /// identity is that of the beginning. `None`: the film is read at once.
+    /// Reads the beginning of a film that would take long to read whole. The film plays as far as
+    /// its beginning until all of it has been read. The identity is that of the beginning. `None`:
+    /// the film is to be read whole at once.
     fn index_beginning(
         &self,
         _found: &FoundFilm,
@@ -62,13 +65,13 @@ pub trait Shelf: Send + Sync + 'static {
         None
     }
 
-    /// Whether a film that plays already, and of which there is more by now, takes long to be read again.
+    /// Returns whether a film that already plays, and has grown, takes long to read again.
     fn takes_long(&self, _found: &FoundFilm) -> bool {
         false
     }
 
-    /// The text of subtitles that are elsewhere, as WebVTT; `film` is the path by which their film was found. An error, in
-    /// words: it cannot be fetched now.
+    /// Returns the text of remote subtitles as WebVTT; `film` is the path at which their film was
+    /// found. The error is a message: the text cannot be fetched now.
     fn subtitles<'a>(
         &'a self,
         _film: &'a Path,
@@ -77,16 +80,16 @@ pub trait Shelf: Send + Sync + 'static {
         Box::pin(async { Err("it is on this machine".to_owned()) })
     }
 
-    /// A film that grows is not indexed anew more often than this.
+    /// Returns the shortest time between two indexings of a film that grows.
     fn anew_every(&self) -> Duration {
         ANEW_EVERY
     }
 
-    /// Whether a film that is not ready may be ready soon.
+    /// Returns whether a film that is not ready may be ready soon.
     fn may_be_ready_soon(&self, _identity: &FileIdentity) -> bool {
         true
     }
 
-    /// Longest time between two looks; `unfinished`: there are films that may be ready soon.
+    /// Returns the longest time between two looks. `unfinished`: some films may be ready soon.
     fn patience(&self, unfinished: bool) -> Duration;
 }

@@ -1,4 +1,5 @@
-//! Subtitles of a film, in files beside it and inside its own: which belong to which film, and how people know them.
+//! Subtitles of a film, in files beside it and inside the film file: which belong to which film,
+//! and their names for users.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
@@ -11,56 +12,56 @@ use reelway_subtitles::{Format, MOST_BYTES, Named, SubtitleError, Subtitles, nam
 use reelway_sys::FileIdentity;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Files beside one film that are offered, at most.
+/// Maximum number of files beside one film that are offered.
 pub const MOST_SUBTITLE_FILES: usize = 32;
-/// Most bytes of the text of subtitles.
+/// Maximum size in bytes of the text of subtitles.
 pub const MOST_SUBTITLE_BYTES: usize = MOST_BYTES;
 
-/// A file of subtitles beside a film.
+/// A subtitle file beside a film.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubtitleFile {
-    /// Its name, without folders.
+    /// The file's name without folders.
     pub file: String,
-    /// What its name says.
+    /// The properties stated by its name.
     pub named: Named,
-    /// Another file, or other contents, has another version: ASCII letters and digits.
+    /// Changes with the file and its contents. ASCII letters and digits.
     pub version: String,
-    /// Where it is.
+    /// The file's location.
     pub place: SubtitlePlace,
 }
 
-/// Where a file of subtitles is.
+/// Location of a subtitle file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubtitlePlace {
     /// On this machine.
     Here(PathBuf),
-    /// Beside the film at the server that it comes from, which has it as WebVTT by this number.
+    /// Beside the film on its server, which offers it as WebVTT under this number.
     Elsewhere(u32),
 }
 
 /// Subtitles of a film.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubtitleTrack {
-    /// By which addresses name them, from 1 on.
+    /// The number in addresses, from 1.
     pub number: u32,
-    /// What people call them; no others of the film have this name.
+    /// The name for users, unique within the film.
     pub label: String,
-    /// What is known of them: by the file's name, or by what the film says.
+    /// What the file name or the film states about them.
     pub named: Named,
-    /// Where they are.
+    /// Where they are stored.
     pub source: SubtitleSource,
 }
 
-/// Where subtitles are.
+/// Where subtitles are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubtitleSource {
     /// In a file beside the film.
     Beside(SubtitleFile),
-    /// In the film, as the track of this place in [`Title::texts`].
+    /// In the film, as the track at this index in [`Title::texts`].
     Inside(usize),
 }
 
-/// Why subtitles are not shown.
+/// Why subtitles cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum SubtitleTrackError {
     /// A file cannot be read.
@@ -68,46 +69,46 @@ pub enum SubtitleTrackError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         error: io::Error,
     },
-    /// What is in a file cannot be shown.
+    /// The contents of a file cannot be shown.
     #[error("{}: {error}", path.display())]
     Unusable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: SubtitleError,
     },
-    /// What another server has given cannot be shown.
+    /// The text sent by another server cannot be shown.
     #[error("{file}: {error}")]
     UnusableElsewhere {
         /// The file's name there.
         file: String,
-        /// Why.
+        /// The reason.
         error: SubtitleError,
     },
-    /// A file of another server was not fetched.
+    /// A file on another server was not fetched.
     #[error("{file}: it was not fetched from its server")]
     NotFetched {
         /// The file's name there.
         file: String,
     },
-    /// What is in the film cannot be shown.
+    /// Subtitles inside the film cannot be shown.
     #[error("track {track}: {error}")]
     UnusableInside {
-        /// Its number in the film.
+        /// The track's number in the film.
         track: u32,
-        /// Why.
+        /// The reason.
         error: SubtitleError,
     },
-    /// The film's index cannot be read, or is another one.
+    /// The film's index cannot be read, or belongs to another film.
     #[error("the film's index cannot be read")]
     NoIndex,
 }
 
 impl SubtitleTrack {
-    /// All of a film's: the files beside it, then what is inside.
+    /// Returns all subtitles of a film: the files beside it, then those inside.
     pub fn all(files: &[SubtitleFile], title: &Title) -> Vec<SubtitleTrack> {
         let beside = files
             .iter()
@@ -129,7 +130,8 @@ impl SubtitleTrack {
             .collect()
     }
 
-    /// The file in which they are, if that is at another server: it is to be fetched before they can be read.
+    /// Returns the subtitle file if it is on another server. It must be fetched before it can be
+    /// read.
     pub fn elsewhere(&self) -> Option<&SubtitleFile> {
         match &self.source {
             SubtitleSource::Beside(file) => {
@@ -139,11 +141,11 @@ impl SubtitleTrack {
         }
     }
 
-    /// Reads them, which may take time; `title` is the film's, `fetched` what another server has given, if they are
-    /// [`elsewhere`](SubtitleTrack::elsewhere).
+    /// Reads the subtitles, which may block. `title` is the film's, `fetched` the text from another
+    /// server if they are [`elsewhere`](SubtitleTrack::elsewhere).
     ///
     /// # Errors
-    /// They cannot be read, or there is no text in them.
+    /// They cannot be read, or contain no text.
     pub fn read(
         &self,
         title: &Title,
@@ -178,13 +180,14 @@ fn read_file(path: &Path, format: Format) -> Result<Subtitles, SubtitleTrackErro
     let of = || path.to_owned();
     let mut bytes = Vec::new();
     File::open(path)
-        // One byte more than is allowed tells that there are more.
+        // One byte more than is allowed shows that the file is too long.
         .and_then(|file| file.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes))
         .map_err(|error| SubtitleTrackError::Unreadable { path: of(), error })?;
     read(format, &bytes).map_err(|error| SubtitleTrackError::Unusable { path: of(), error })
 }
 
-/// What a track inside a film says of itself. Many say in their name alone for whom they are.
+/// Returns the properties that a track inside a film states. In many films, only its name says for
+/// whom it is.
 fn named_by(track: &TextTrack) -> Named {
     let name = track.name.as_deref().unwrap_or_default();
     let words = name.split(|char: char| !char.is_alphanumeric());
@@ -203,25 +206,26 @@ fn named_by(track: &TextTrack) -> Named {
     }
 }
 
-/// Whether a file's name is that of subtitles.
+/// Returns whether a file has the extension of a subtitle file.
 pub(crate) fn is_subtitles(path: &Path) -> bool {
     let extension = path.extension().and_then(OsStr::to_str);
     extension.and_then(Format::of_extension).is_some()
 }
 
-/// The part of a name before its last dot.
+/// Returns the part of a name before its last dot.
 fn stem(path: &Path) -> Option<&str> {
     path.file_stem()?.to_str()
 }
 
-/// A file of subtitles that a walk found.
+/// A subtitle file found by a scan.
 pub(crate) struct Beside {
     path: PathBuf,
     version: String,
 }
 
 impl Beside {
-    /// A copy that keeps name and time has the same version: mirrors of an origin may have one.
+    /// A copy with the same name, size and time has the same version, so mirrors of an origin may
+    /// share it.
     pub fn new(path: PathBuf, metadata: &Metadata) -> Beside {
         let FileIdentity { size, mtime_ns, .. } = FileIdentity::from(metadata);
         let mut hash = Xxh3::new();
@@ -235,9 +239,9 @@ impl Beside {
     }
 }
 
-/// Which of the files of subtitles in a folder belong to which of its films, by the films' places in `films`. `film.part.srt`
-/// belongs to `film.part.mp4` if there is one, and to `film.mp4` otherwise; films that differ in their extension share what
-/// they have.
+/// Assigns the subtitle files in a folder to its films, by the films' indices in `films`.
+/// `film.part.srt` belongs to `film.part.mp4` if that exists, and otherwise to `film.mp4`. Films
+/// that differ only in their extension share their files.
 pub(crate) fn of_folder<'a>(
     films: impl Iterator<Item = &'a Path>,
     mut beside: Vec<Beside>,
@@ -282,7 +286,7 @@ pub(crate) fn of_folder<'a>(
     found
 }
 
-/// A name for people that is not taken yet.
+/// Returns a name for users that is not taken yet.
 fn label(named: &Named, taken: &mut BTreeSet<String>) -> String {
     let own = named.label.as_deref().unwrap_or_default().to_lowercase();
     let unless_said =

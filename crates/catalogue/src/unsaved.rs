@@ -1,8 +1,10 @@
-//! Indexes of films for which no index file could be written: they stay in memory, within one bound for all libraries.
+//! Indexes of films whose index file could not be written. They stay in memory, within one limit
+//! for all libraries.
 //!
-//! A state directory may be full or read-only, and the films in it many: nine megabytes each for two hours. Only so many
-//! are kept, those used last; the others are indexed again when somebody wants them. An index that is in use stays, so
-//! where those in use take all there is, another film is refused. When index files can be written again, they are.
+//! A state directory may be full or read-only, and it may concern many films, with nine megabytes
+//! for two hours of film. Only the most recently used indexes are kept; other films are indexed
+//! again when they are needed. An index in use stays, so if those in use take all the memory,
+//! another film is refused. The indexes are written to files once that is possible again.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -18,12 +20,14 @@ use tracing::{info, warn};
 use crate::entry::Film;
 use crate::index_file::{IndexFile, IndexFileError};
 
-/// After an index file could not be written, none is tried for so long: a full disk would be filled again and again.
+/// Delay after an index file could not be written: immediate retries would fill a full disk again
+/// and again.
 const RETRY: Duration = Duration::from_secs(5);
-/// Bytes that must fit onto the disk before it is believed to have room again, where there is no index to be written.
+/// If there is no index to write, this many bytes must fit on the disk before it counts as writable
+/// again.
 const PROBE: usize = 64 << 10;
 
-/// Memory for indexes that could not be written to files; clones are the same memory.
+/// Memory for indexes that could not be written to files. Clones share the same memory.
 #[derive(Clone, Debug)]
 pub struct IndexMemory(Arc<Mutex<Kept>>);
 
@@ -31,10 +35,10 @@ pub struct IndexMemory(Arc<Mutex<Kept>>);
 struct Kept {
     most: usize,
     held: usize,
-    /// The one used last at the back.
+    /// The most recently used one is at the back.
     films: VecDeque<Unsaved>,
     problem: Option<IndexProblem>,
-    /// When writing failed last.
+    /// When writing last failed.
     failed: Option<Monotonic>,
 }
 
@@ -44,22 +48,22 @@ struct Unsaved {
     film: Arc<Film>,
     tables: Arc<Vec<SampleTable>>,
     bytes: usize,
-    /// Its index file, when there is one.
+    /// Path of its future index file.
     path: PathBuf,
 }
 
 /// Why indexes are kept in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexProblem {
-    /// Since when index files cannot be written.
+    /// When index files first could not be written.
     pub since: Real,
     /// The directory of index files.
     pub directory: PathBuf,
-    /// What the system says.
+    /// The system's error.
     pub reason: String,
     /// Bytes of indexes that are in memory now.
     pub held: u64,
-    /// Most bytes of indexes in memory.
+    /// Maximum bytes of indexes in memory.
     pub most: u64,
 }
 
@@ -75,7 +79,7 @@ impl std::fmt::Display for IndexProblem {
     }
 }
 
-/// The indexes of films that are being played take all the memory there is for indexes.
+/// The indexes of films being played take all the memory for indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full {
     pub most: usize,
@@ -88,7 +92,7 @@ impl Default for IndexMemory {
 }
 
 impl IndexMemory {
-    /// Keeps at most `most` bytes of indexes.
+    /// Creates memory for at most `most` bytes of indexes.
     pub fn new(most: usize) -> IndexMemory {
         IndexMemory(Arc::new(Mutex::new(Kept {
             most,
@@ -100,14 +104,14 @@ impl IndexMemory {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        // Films that are forgotten are indexed again when they are asked for.
+        // Forgotten films are indexed again when they are needed.
         supervise::reset(&self.0, "indexes kept in memory", |kept| {
             kept.films.clear();
             kept.held = 0;
         })
     }
 
-    /// Why indexes are kept in memory; `None`: they are not.
+    /// Returns why indexes are kept in memory. `None`: they are not.
     pub fn problem(&self) -> Option<IndexProblem> {
         let kept = self.kept();
         let problem = kept.problem.clone()?;
@@ -118,7 +122,7 @@ impl IndexMemory {
         })
     }
 
-    /// The film of this identity, if its index is here.
+    /// Returns the film of this identity if its index is here.
     pub(crate) fn get(&self, identity: &FileIdentity) -> Option<Arc<Film>> {
         let mut kept = self.kept();
         let place = kept
@@ -131,8 +135,8 @@ impl IndexMemory {
         Some(film)
     }
 
-    /// Keeps a film's index; those used least of late make room, unless they are in use. The film, or that there is no
-    /// room for it.
+    /// Keeps a film's index. The least recently used indexes make room unless they are in use.
+    /// Returns the film, or an error if there is no room for it.
     pub(crate) fn keep(
         &self,
         film: Film,
@@ -155,7 +159,7 @@ impl IndexMemory {
                 kept.held -= bytes;
             }
         }
-        // One that is larger than all the memory is played by itself.
+        // A film larger than the whole limit is kept if it is the only one.
         if kept.held + bytes > kept.most && kept.held > 0 {
             return Err(Full { most: kept.most });
         }
@@ -170,20 +174,20 @@ impl IndexMemory {
         Ok(film)
     }
 
-    /// Forgets the films that are below `directory` and not `wanted` any more.
+    /// Forgets the films below `directory` that are no longer `wanted`.
     pub(crate) fn retain(&self, directory: &Path, wanted: impl Fn(&FileIdentity) -> bool) {
         self.kept().drop_where(|unsaved| {
             unsaved.path.parent() == Some(directory) && !wanted(&unsaved.film.identity)
         });
     }
 
-    /// Whether it is too soon to try again to write a file.
+    /// Returns whether it is too soon for another attempt to write a file.
     pub(crate) fn rests(&self) -> bool {
         let failed = self.kept().failed;
         failed.is_some_and(|failed| reelway_clock::now().since(failed) < RETRY)
     }
 
-    /// An index file could not be written.
+    /// Records that an index file could not be written.
     pub(crate) fn failed(&self, directory: &Path, error: &IndexFileError) {
         let mut kept = self.kept();
         kept.failed = Some(reelway_clock::now());
@@ -202,12 +206,12 @@ impl IndexMemory {
         kept.problem = Some(problem);
     }
 
-    /// An index file could be written.
+    /// Records that an index file was written.
     pub(crate) fn wrote(&self) {
         let mut kept = self.kept();
         kept.failed = None;
         if !kept.films.is_empty() {
-            // The problem is over when these have been written, too.
+            // The problem is over only when these have been written, too.
             return;
         }
         if let Some(problem) = kept.problem.take() {
@@ -218,7 +222,7 @@ impl IndexMemory {
         }
     }
 
-    /// Tries again to write what is kept, where that failed before; stops at the first that cannot be written.
+    /// Retries writing the kept indexes after a failure. Stops at the first that cannot be written.
     pub(crate) fn save(&self) {
         let Some(problem) = self.problem() else {
             return;
@@ -271,7 +275,7 @@ impl Kept {
 }
 
 impl Film {
-    /// Bytes of memory that its index takes: none where it is read from an index file.
+    /// Returns the bytes of memory taken by its index; 0 if the index is read from an index file.
     pub fn memory(&self) -> usize {
         let tables = self.samples.memory();
         if tables == 0 {
@@ -290,7 +294,7 @@ impl Film {
     }
 }
 
-/// Whether something can be written to a directory. It is made if it is not there.
+/// Checks whether a directory can be written to. Creates it if it does not exist.
 pub(crate) fn probe(directory: &Path) -> std::io::Result<()> {
     let path = directory.join(".writable");
     let tried =
@@ -347,7 +351,7 @@ mod tests {
 
     #[test]
     fn those_used_last_are_kept_within_the_bound_and_those_in_use_in_any_case() {
-        // 18 bytes a sample: 1,800 a film.
+        // 18 bytes per sample: 1,800 per film.
         let memory = IndexMemory::new(6000);
         let in_use = keep(&memory, 0, 100).unwrap();
         for number in 1..10 {

@@ -1,4 +1,5 @@
-//! Uploads to the film directories of this machine: where a title's file lies, and whether a file is a film.
+//! Uploads to the film directories on this machine: where a title's file lies, and whether a file
+//! is a film.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,9 +18,10 @@ use crate::intake::{Destination, Intake};
 use crate::intake_error::IntakeError;
 use crate::scan::scan;
 
-/// Longest part of a title in bytes; with the extension it must fit a file name (255 on Linux).
+/// Maximum bytes in a part of a title. With the extension it must fit in a file name (255 bytes on
+/// Linux).
 const LONGEST_PART: usize = 240;
-/// Most parts of a title.
+/// Maximum number of parts in a title.
 const MOST_PARTS: usize = 16;
 
 impl Intake for Directory {
@@ -42,14 +44,14 @@ impl Intake for Directory {
                     reason: format!("{reason}; delete it to put another in its place"),
                 });
             }
-            // Said before the first byte comes.
+            // Fails before the first byte is received.
             place.folder.open()?;
             return Ok(place);
         }
         check_title(title)?;
         let folders = self.films().iter();
         let folders = folders.filter(|film| film.is_dir() && !parts::are_at(film));
-        // Of several disks the emptiest.
+        // Of several disks, the one with the most free space.
         let root = folders.max_by_key(|folder| room(folder).unwrap_or(0));
         let root = root.ok_or(IntakeError::NoFolder)?;
         let way = PathBuf::from(format!("{title}.mp4"));
@@ -65,7 +67,7 @@ impl Intake for Directory {
                 reason: "there already, as a film of another title or not listed yet".into(),
             }),
             Err(link @ IntakeError::Link { .. }) => Err(link),
-            // What else is wrong with the folder is found out when it is made.
+            // Other problems with the folder are found when it is created.
             _ => Ok(place),
         }
     }
@@ -95,8 +97,8 @@ impl Intake for Directory {
     }
 }
 
-/// Whether the beginning of a file of `len` bytes can be a film's; `read` fails for bytes that are
-/// not there yet.
+/// Checks whether the beginning of a file of `len` bytes can be that of a film. `read` fails for
+/// bytes that have not been received yet.
 pub fn judge_beginning(
     len: u64,
     read: impl Fn(u64, &mut [u8]) -> io::Result<()>,
@@ -107,7 +109,7 @@ pub fn judge_beginning(
     };
     match index_with(read, len, IndexOptions::default()) {
         Err(ReadIndexError::Film(error)) if error.kind != IndexErrorKind::Incomplete => Err(error),
-        // What is not there cannot be judged.
+        // Missing bytes cannot be judged.
         _ => Ok(()),
     }
 }
@@ -215,7 +217,8 @@ mod tests {
         assert!(refused("link/theirs") && refused("link/new") && refused("link/new/deeper"));
         let place = library.present("link/theirs").unwrap();
         assert!(matches!(place.folder.open(), Err(IntakeError::Link { .. })));
-        // A film that is a link itself: its name is in the directory, and can be given to another.
+        // A film that is itself a link: its name is in the directory and can be assigned to another
+        // file.
         assert!(library.place("one").unwrap().folder.open().is_ok());
         let writable = |library: &Directory| {
             let folders = library.folders();
@@ -225,7 +228,7 @@ mod tests {
                 .count()
         };
         assert_eq!((library.folders().len(), writable(&library)), (2, 1));
-        // Named by the operator, it is a film directory like any other.
+        // A directory that the operator named is like any other film directory, even behind a link.
         let library = open(vec![dir.path().to_owned(), dir.path().join("link")]);
         assert!(library.place("link/theirs").unwrap().folder.open().is_ok());
     }
@@ -239,7 +242,7 @@ mod tests {
             Ok(())
         };
         assert!(judge_beginning(1 << 30, |at, into| read(&text, at, into)).is_err());
-        // A beginning with its tables at the end: nothing is known yet.
+        // A beginning whose tables are at the end: nothing can be judged yet.
         let mut film = b"\x00\x00\x00\x10ftypisom\0\0\0\0".to_vec();
         film.extend(b"\x3f\x00\x00\x00mdat");
         assert!(judge_beginning(1 << 30, |at, into| read(&film, at, into)).is_ok());

@@ -1,5 +1,5 @@
-//! Programs that write films, as far as the kernel tells of them (inotify): one that kept a film's file open while it wrote has
-//! made all of it when it closes the file.
+//! Programs that write films, as far as the kernel reports them (inotify). When a program that kept
+//! a film's file open while writing closes it, the film is complete.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,24 +7,25 @@ use std::time::Duration;
 
 use reelway_clock::Monotonic;
 
-/// A program that has written a file for so long without closing it keeps it open until all is written. Others open and close a file
-/// for each piece; that they close it tells nothing.
+/// A program that has been writing for this long without closing the file keeps it open until
+/// everything is written. Other programs open and close the file for each piece; their closing it
+/// means nothing.
 const KEPT_OPEN: Duration = Duration::from_secs(5);
 
-/// Files that are being written, and those that were closed by the program that wrote them.
+/// Files that are being written, and those that their writers have closed.
 #[derive(Debug, Default)]
 pub(crate) struct Writers(HashMap<PathBuf, Writer>);
 
 #[derive(Clone, Copy, Debug)]
 enum Writer {
-    /// It has written since then.
+    /// The file has been written since this time.
     Writes(Monotonic),
-    /// It had kept the file open, and closed it then.
+    /// The program had kept the file open, and closed it at this time.
     HasClosed(Monotonic),
 }
 
 impl Writers {
-    /// A file was changed.
+    /// Records that a file was changed.
     pub fn changed(&mut self, path: &Path, now: Monotonic) {
         match self.0.get_mut(path) {
             Some(Writer::Writes(_)) => {}
@@ -35,9 +36,9 @@ impl Writers {
         }
     }
 
-    /// A program that may have changed a file has closed it.
+    /// Records that a program that may have changed a file has closed it.
     pub fn closed(&mut self, path: &Path, now: Monotonic) {
-        // Otherwise it was opened, and nothing was written.
+        // Otherwise it was opened without being written.
         let Some(Writer::Writes(since)) = self.0.get(path) else {
             return;
         };
@@ -48,7 +49,8 @@ impl Writers {
         }
     }
 
-    /// When a program closed the file that it had kept open while it wrote; `None`: none did, or it was written again since.
+    /// Returns when the program that kept the file open while writing closed it. `None`: none did,
+    /// or the file was written again since.
     pub fn has_closed(&self, path: &Path) -> Option<Monotonic> {
         match self.0.get(path)? {
             Writer::HasClosed(at) => Some(*at),
@@ -56,12 +58,12 @@ impl Writers {
         }
     }
 
-    /// Forgets the files that are not there any more.
+    /// Forgets the files that no longer exist.
     pub fn retain(&mut self, is_there: impl Fn(&Path) -> bool) {
         self.0.retain(|path, _| is_there(path));
     }
 
-    /// Forgets all: something happened that was not told.
+    /// Forgets everything, because events were lost.
     pub fn clear(&mut self) {
         self.0.clear();
     }
@@ -84,7 +86,7 @@ mod tests {
         }
         writers.closed(path, at(160));
         assert_eq!(writers.has_closed(path), Some(at(160)));
-        // Opened and closed without a change, as by a program that looks at it.
+        // Opened and closed without a change, for example by a program that only reads it.
         writers.closed(path, at(170));
         assert_eq!(writers.has_closed(path), Some(at(160)));
         // Written again.

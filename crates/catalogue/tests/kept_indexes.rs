@@ -1,6 +1,6 @@
-//! What the fuzzers of indexes begin with: those of the films that the fuzzer of films begins with (`fuzz/corpus/boxes`), as files
-//! (`index_file`) and as other servers send them (`exchange`). When a format changes, none of them is an index any more, and the
-//! fuzzer sees little more than the first error.
+//! Seed inputs of the index fuzzers, made from those of the film fuzzer (`fuzz/corpus/boxes`): as
+//! files (`index_file`), and as other servers send them (`exchange`). After a change of the format,
+//! none of them is a valid index any more, and the fuzzers see little more than the first error.
 
 use std::fs;
 use std::ops::Range;
@@ -11,10 +11,10 @@ use reelway_media::exchange::{Incoming, VERSION, head};
 use reelway_media::{GroupPackets, Index, IndexOptions, Packets, index_with};
 use reelway_sys::FileIdentity;
 
-/// Makes them anew.
+/// Environment variable: if it is set, the inputs are made again.
 const RENEW: &str = "REELWAY_RENEW";
 
-/// Of each film.
+/// The identity of each film.
 const IDENTITY: FileIdentity = FileIdentity {
     device: 1,
     inode: 2,
@@ -22,7 +22,7 @@ const IDENTITY: FileIdentity = FileIdentity {
     mtime_ns: 4,
 };
 
-/// Bytes before the head of an index that is sent, which are the same for all but for its length.
+/// Bytes before the head of a transmitted index. They are constant except for its length.
 const PREFIX: usize = 24;
 
 fn corpus(target: &str) -> PathBuf {
@@ -39,7 +39,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The index of a film, as if it had been counted what its groups become over RTP.
+/// Returns the index of a film with made-up packet counts.
 fn indexed(film: &[u8]) -> Option<Index> {
     let read = |range: Range<u64>, into: &mut Vec<u8>| {
         into.extend(&film[range.start as usize..range.end as usize]);
@@ -61,7 +61,8 @@ fn indexed(film: &[u8]) -> Option<Index> {
     Some(index)
 }
 
-/// The kept inputs of a target are all read without an error. Where they are to be made anew, `make` writes that of a film.
+/// Checks that all kept inputs of a target can be read without an error. To renew them, `make`
+/// writes that of a film.
 fn are_of_this_version(
     target: &str,
     make: impl Fn(&Path, Index, usize),
@@ -106,7 +107,7 @@ fn the_index_files_that_the_fuzzer_begins_with_are_of_this_version() {
 
 #[test]
 fn the_indexes_of_other_servers_that_the_fuzzer_begins_with_are_of_this_version() {
-    // Bytes of the head and of the film, the head, and the samples.
+    // Lengths of the head and of the film, the head, and the samples.
     let make = |file: &Path, index: Index, len: usize| {
         let mut bytes = head(&index.title, len as u64).split_off(PREFIX);
         let size = u16::try_from(bytes.len()).expect("a small head");

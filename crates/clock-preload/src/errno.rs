@@ -1,8 +1,8 @@
-//! The kernel's answers as libc gives them.
+//! Converting kernel results to libc's form.
 
 use std::ffi::c_int;
 
-/// `answer` of the kernel as libc returns it: 0, or −1 with `errno` set.
+/// Returns the kernel's result as libc does: 0, or −1 with `errno` set.
 #[cold]
 pub fn libc_answer(answer: i32) -> c_int {
     if answer < 0 {

@@ -1,10 +1,10 @@
-//! Stores that answer EFAULT for any bad address, as the system call does.
+//! Stores that return EFAULT for any bad address, as the system call does.
 //!
-//! Asked for by `REELWAY_CLOCK_EFAULT=guard`. Without it, an address in the program's half where
-//! nothing is mapped ends the program, as it does with the vDSO. With it, the two words are
-//! stored by instructions that a handler of SIGSEGV and SIGBUS knows: a fault there goes on at
-//! their end, with the answer. Faults elsewhere go to the program's own handler: `sigaction` and
-//! `signal` for these two signals are taken down here, and ours stays in front.
+//! Enabled by `REELWAY_CLOCK_EFAULT=guard`. Otherwise, an unmapped address in the program's half
+//! ends the program, as it does with the vDSO. With the guard, the words are stored by instructions
+//! that a handler of SIGSEGV and SIGBUS knows: after a fault there, it continues at their end, with
+//! EFAULT as the result. Faults elsewhere go to the program's own handler: `sigaction` and `signal`
+//! for these two signals are recorded here, and our handler stays in front.
 //!
 //! Limit: while a thread blocks SIGSEGV, the kernel ends the program at any fault.
 
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use libc::{c_int, c_void, sighandler_t, siginfo_t, ucontext_t};
 
-// The place, and one or two words. 0, or -EFAULT from the handler.
+// Arguments: the address, and one or two words. Returns 0, or -EFAULT from the handler.
 #[cfg(target_arch = "x86_64")]
 global_asm!(
     ".hidden reelway_guard_store",
@@ -77,45 +77,47 @@ unsafe extern "C" {
     safe fn reelway_guard_begin();
     safe fn reelway_guard_end();
     safe fn reelway_guard_fault();
-    /// glibc's `sigaction` under the name that programs do not use.
+    /// glibc's `sigaction` under a name that programs do not use.
     fn __sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
-    /// glibc's `signal` under the name that programs seldom use.
+    /// glibc's `signal` under a name that programs seldom use.
     fn ssignal(signal: c_int, handler: sighandler_t) -> sighandler_t;
 }
 
-/// Stores two words: 0, or `-EFAULT`.
+/// Stores two words; returns 0 or `-EFAULT`.
 ///
 /// # Safety
-/// Whatever lies at `place` is lost.
+/// The memory at `place` is overwritten.
 pub unsafe fn store(place: *mut u64, words: *const [u64; 2]) -> i32 {
-    // SAFETY: the words are the caller's; a fault at the place is answered by the handler.
+    // SAFETY: the words are the caller's; the handler deals with a fault at the address.
     unsafe {
         let [first, second] = *words;
         reelway_guard_store(place, first, second)
     }
 }
 
-/// Stores one word: 0, or `-EFAULT`.
+/// Stores one word; returns 0 or `-EFAULT`.
 ///
 /// # Safety
-/// Whatever lies at `place` is lost.
+/// The memory at `place` is overwritten.
 pub unsafe fn store_one(place: *mut u64, word: u64) -> i32 {
-    // SAFETY: a fault at the place is answered by the handler.
+    // SAFETY: the handler deals with a fault at the address.
     unsafe { reelway_guard_store_one(place, word) }
 }
 
 /// Whether our handler is in front.
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
-/// What the program wants done with SIGSEGV and SIGBUS. Written by `sigaction`, read by the
-/// handler, as in the kernel: a program that changes it while it faults gets one or the other.
+/// The program's own actions for SIGSEGV and SIGBUS. Written by `sigaction` and read by the
+/// handler, as in the kernel: a program that changes its action while it faults gets one or the
+/// other.
 struct Wanted {
     handler: AtomicUsize,
     flags: AtomicUsize,
     mask: UnsafeCell<libc::sigset_t>,
 }
 
-// SAFETY: the mask is only handed back to who sets it, and races as a program's own race would.
+// SAFETY: the mask is only returned to the program that sets it, and its races are the program's
+// own.
 unsafe impl Sync for Wanted {}
 
 static WANTED: [Wanted; 2] = [const {
@@ -135,7 +137,7 @@ fn wanted(signal: c_int) -> Option<&'static Wanted> {
     }
 }
 
-/// Our handler with the flags and the mask that the program wants for its own.
+/// Our handler with the flags and the mask of the program's own.
 fn ours(flags: c_int, mask: libc::sigset_t) -> libc::sigaction {
     const KEPT: c_int = libc::SA_ONSTACK | libc::SA_RESTART | libc::SA_NODEFER;
     libc::sigaction {
@@ -146,10 +148,10 @@ fn ours(flags: c_int, mask: libc::sigset_t) -> libc::sigaction {
     }
 }
 
-/// Puts our handler in front. False if that failed.
+/// Installs our handler. Returns false if that failed.
 pub fn install() -> bool {
     for signal in [libc::SIGSEGV, libc::SIGBUS] {
-        // SAFETY: an empty mask, and a place for the old action.
+        // SAFETY: an empty mask, and room for the old action.
         unsafe {
             let mut old: libc::sigaction = std::mem::zeroed();
             if __sigaction(signal, &ours(libc::SA_ONSTACK, old.sa_mask), &mut old) != 0 {
@@ -162,7 +164,7 @@ pub fn install() -> bool {
     true
 }
 
-/// Takes down what the program wants.
+/// Records the program's own action.
 fn keep(signal: c_int, action: &libc::sigaction) {
     if let Some(wanted) = wanted(signal) {
         // SAFETY: see `Wanted`.
@@ -174,10 +176,11 @@ fn keep(signal: c_int, action: &libc::sigaction) {
     }
 }
 
-/// `sigaction(2)`: for SIGSEGV and SIGBUS, with the guard on, what the program wants is kept.
+/// `sigaction(2)`: while the guard is on, the program's actions for SIGSEGV and SIGBUS are
+/// recorded.
 ///
 /// # Safety
-/// As libc's.
+/// As for libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigaction(
     signal: c_int,
@@ -186,7 +189,7 @@ pub unsafe extern "C" fn sigaction(
 ) -> c_int {
     let guarded = wanted(signal).filter(|_| INSTALLED.load(Ordering::Acquire));
     let Some(wanted) = guarded else {
-        // SAFETY: as promised.
+        // SAFETY: guaranteed by the caller.
         return unsafe { __sigaction(signal, new, old) };
     };
     let before = libc::sigaction {
@@ -197,7 +200,7 @@ pub unsafe extern "C" fn sigaction(
         sa_restorer: None,
     };
     if !new.is_null() {
-        // SAFETY: as promised; ours is a whole action.
+        // SAFETY: guaranteed by the caller; ours is a complete action.
         unsafe {
             let new = *new;
             if __sigaction(
@@ -212,23 +215,23 @@ pub unsafe extern "C" fn sigaction(
         }
     }
     if !old.is_null() {
-        // SAFETY: as promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { *old = before };
     }
     0
 }
 
-/// `signal(2)`, as BSD and glibc have it.
+/// `signal(2)`, with the semantics of BSD and glibc.
 ///
 /// # Safety
-/// As libc's.
+/// As for libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn signal(number: c_int, handler: sighandler_t) -> sighandler_t {
     if wanted(number).is_none() || !INSTALLED.load(Ordering::Acquire) {
-        // SAFETY: as promised.
+        // SAFETY: guaranteed by the caller.
         return unsafe { ssignal(number, handler) };
     }
-    // SAFETY: whole actions, an empty mask.
+    // SAFETY: complete actions, an empty mask.
     unsafe {
         let mut new: libc::sigaction = std::mem::zeroed();
         new.sa_sigaction = handler;
@@ -241,7 +244,7 @@ pub unsafe extern "C" fn signal(number: c_int, handler: sighandler_t) -> sighand
     }
 }
 
-/// Where the fault came from, and where it goes on.
+/// The instruction that faulted, and where execution continues.
 #[cfg(target_arch = "x86_64")]
 fn place_of(context: &mut ucontext_t) -> &mut i64 {
     &mut context.uc_mcontext.gregs[libc::REG_RIP as usize]
@@ -252,9 +255,9 @@ fn place_of(context: &mut ucontext_t) -> &mut u64 {
     &mut context.uc_mcontext.pc
 }
 
-/// The handler in front.
+/// Our handler, in front of the program's.
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel gives both to a handler with SA_SIGINFO.
+    // SAFETY: the kernel passes both to a handler with SA_SIGINFO.
     unsafe {
         let place = place_of(&mut *context.cast::<ucontext_t>());
         let guarded =
@@ -268,23 +271,23 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
     }
 }
 
-/// Does with the signal what the program wants.
+/// Handles the signal by the program's own action.
 ///
 /// # Safety
-/// The arguments of a handler, in a handler.
+/// To be called in a handler, with the handler's arguments.
 unsafe fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let Some(wanted) = wanted(signal) else { return };
     let handler = wanted.handler.load(Ordering::Acquire);
     let flags = wanted.flags.load(Ordering::Relaxed) as c_int;
-    // SAFETY: what the program gave to `sigaction` for this signal.
+    // SAFETY: the action that the program gave to `sigaction` for this signal.
     unsafe {
         let from_processor = (*info).si_code > 0;
         if handler == libc::SIG_IGN && !from_processor {
             return;
         }
         if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
-            // As if we had not been here: at its return the fault comes again and ends the
-            // program; one that was sent is sent again.
+            // As if we had not been here: after the return, the fault occurs again and ends the
+            // program; a signal that was sent is sent again.
             let default: libc::sigaction = std::mem::zeroed();
             __sigaction(signal, &default, std::ptr::null_mut());
             if !from_processor {

@@ -1,25 +1,25 @@
-//! `libreelway_clock_preload.so`: libc's clock functions, answered from the processor's counter.
+//! `libreelway_clock_preload.so`: libc's clock functions, implemented with the processor's counter.
 //!
 //! ```sh
 //! LD_PRELOAD=/path/to/libreelway_clock_preload.so program
 //! ```
 //!
-//! The functions of this file take the place of libc's in a program that knows nothing of them:
-//! same arguments, same answers, same `errno`. They must do so before `main` (constructors of
-//! other libraries), in signal handlers, in children of `fork` and `vfork`, under a filter of
-//! system calls, and in any thread. So nothing here allocates, locks, or needs to be started;
-//! `docs/guide/clock.md` tells users what to expect.
+//! The functions of this file replace libc's in a program that is unaware of them: same arguments,
+//! same results, same `errno`. They must work before `main` (constructors of other libraries), in
+//! signal handlers, in children of `fork` and `vfork`, under a system call filter, and in any
+//! thread. So nothing here allocates, locks, or needs initialisation; `docs/guide/clock.md`
+//! describes the behaviour for users.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
 //! | `lib.rs` | the functions that read the time |
-//! | `setters.rs` | those that set it: passed on, and the clock looks again |
-//! | `mode.rs` | what the environment asks for; start and end of the program |
-//! | `guard.rs` | stores to bad addresses that answer EFAULT, if asked for |
-//! | `unwind.rs` | nothing, in place of a library that nothing is needed of |
+//! | `setters.rs` | the functions that set it: passed on, after which the clock is compared again |
+//! | `mode.rs` | settings from the environment; start and end of the program |
+//! | `guard.rs` | stores that return EFAULT for bad addresses, if enabled |
+//! | `unwind.rs` | empty symbols in place of a library that is not needed |
 //!
-//! With `sys`, this is the only crate with `unsafe` code: its arguments are raw pointers of
-//! programs in C.
+//! Besides `sys`, this is the only crate with `unsafe` code: its arguments are raw pointers of C
+//! programs.
 
 mod errno;
 mod guard;
@@ -37,37 +37,37 @@ use reelway_sys::tsc::{self, Timespec, Timeval};
 use errno::libc_answer;
 use mode::{Call, Mode};
 
-/// Whether a program may store `size` bytes at `address`, as far as the address tells: not near
-/// zero (where `mmap` puts nothing), not in the kernel's half, not in between. One comparison; all
-/// else is left to the processor's protection (or [`guard`]).
+/// Whether a program may store a `T` at `address`, judging by the address alone: not near zero
+/// (where `mmap` maps nothing), not in the kernel's half, not in between. One comparison; the rest
+/// is left to the processor's memory protection (or [`guard`]).
 #[inline(always)]
 fn plausible<T>(address: *const T) -> bool {
-    /// Below this nothing is mapped (`vm.mmap_min_addr`).
+    /// Nothing is mapped below this address (`vm.mmap_min_addr`).
     const LOWEST: usize = 0x1_0000;
-    /// The end of what a program has without asking for more (5-level tables).
+    /// The end of the address space that a program gets by default (5-level tables).
     #[cfg(target_arch = "x86_64")]
     const END: usize = 0x7fff_ffff_f000;
     #[cfg(target_arch = "aarch64")]
     const END: usize = 0x1_0000_0000_0000;
     let address = address as usize;
-    // AArch64 passes over the top byte of an address: a program may keep a tag there.
+    // AArch64 ignores the top byte of an address: a program may keep a tag there.
     #[cfg(target_arch = "aarch64")]
     let address = address & 0x00ff_ffff_ffff_ffff;
     address.wrapping_sub(LOWEST) < END - LOWEST - size_of::<T>()
 }
 
-/// Stores two words at `place`: 0 or `-EFAULT`.
+/// Stores two words at `place`; returns 0 or `-EFAULT`.
 ///
 /// # Safety
-/// As libc's function that was given `place`.
+/// As for the libc function that was given `place`.
 #[inline(always)]
 unsafe fn store<T>(mode: Mode, place: *mut T, value: T) -> i32 {
     const { assert!(size_of::<T>() == 16) };
     if mode.guards() {
-        // SAFETY: the guard answers for any address; what lies there is the caller's to lose.
+        // SAFETY: the guard handles any address; the caller permits overwriting its memory.
         return unsafe { guard::store(place.cast(), &raw const value as *const [u64; 2]) };
     }
-    // SAFETY: the caller's promise. Unaligned, for the kernel does not mind either.
+    // SAFETY: guaranteed by the caller. Unaligned, because the kernel accepts that too.
     unsafe { place.write_unaligned(value) };
     0
 }
@@ -75,7 +75,7 @@ unsafe fn store<T>(mode: Mode, place: *mut T, value: T) -> i32 {
 /// `clock_gettime(2)`.
 ///
 /// # Safety
-/// As libc's, and less: NULL and addresses outside the program's half answer EFAULT.
+/// As for libc's function, but NULL and addresses outside the program's half return EFAULT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clock_gettime(clock: c_int, time: *mut Timespec) -> c_int {
     if plausible(time) && mode::is_plain() {
@@ -91,25 +91,25 @@ pub unsafe extern "C" fn clock_gettime(clock: c_int, time: *mut Timespec) -> c_i
                 sec: second as i64,
                 nsec: nanos as i64,
             };
-            // SAFETY: the caller's promise: a place for a `timespec`.
+            // SAFETY: the caller guarantees room for a `timespec`.
             unsafe { time.write_unaligned(value) };
             return 0;
         }
     }
-    // SAFETY: as promised.
+    // SAFETY: guaranteed by the caller.
     unsafe { clock_gettime_otherwise(clock, time) }
 }
 
-/// The ways of `clock_gettime` beside the shortest.
+/// The remaining cases of `clock_gettime` after the fast path.
 ///
 /// # Safety
-/// As [`clock_gettime`].
+/// As for [`clock_gettime`].
 #[inline(never)]
 unsafe fn clock_gettime_otherwise(clock: c_int, time: *mut Timespec) -> c_int {
     let mode = mode::mode();
     if !plausible(time) {
         mode.count(Call::ToKernel);
-        // SAFETY: the kernel checks the address; also the clock, and that first.
+        // SAFETY: the kernel checks the clock, and then the address.
         return libc_answer(unsafe { tsc::clock_gettime_into(clock, time) });
     }
     let followed = match clock {
@@ -126,17 +126,17 @@ unsafe fn clock_gettime_otherwise(clock: c_int, time: *mut Timespec) -> c_int {
             sec: second as i64,
             nsec: nanos as i64,
         };
-        // SAFETY: as promised.
+        // SAFETY: guaranteed by the caller.
         return libc_answer(unsafe { store(mode, time, value) });
     }
-    // The coarse clocks (a plain load in the vDSO), TAI, CPU time, devices' clocks, and what is no
-    // clock at all: as libc does it.
+    // The coarse clocks (a plain load in the vDSO), TAI, CPU time, device clocks, and invalid
+    // clocks: as in libc.
     mode.count(Call::ToKernel);
     if mode.guards() {
         // SAFETY: the kernel checks the address.
         return libc_answer(unsafe { tsc::clock_gettime_into(clock, time) });
     }
-    // SAFETY: as promised.
+    // SAFETY: guaranteed by the caller.
     match unsafe { tsc::vdso_clock_gettime(clock, time) } {
         0 => 0,
         error => libc_answer(error),
@@ -155,7 +155,7 @@ fn read<const KIND: usize>(mode: Mode) -> (u64, u64) {
 /// `gettimeofday(2)`.
 ///
 /// # Safety
-/// As libc's, and less: addresses outside the program's half answer EFAULT.
+/// As for libc's function, but addresses outside the program's half return EFAULT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gettimeofday(time: *mut Timeval, zone: *mut timezone) -> c_int {
     if plausible(time)
@@ -167,18 +167,18 @@ pub unsafe extern "C" fn gettimeofday(time: *mut Timeval, zone: *mut timezone) -
             sec: second as i64,
             usec: micros as i64,
         };
-        // SAFETY: the caller's promise: a place for a `timeval`.
+        // SAFETY: the caller guarantees room for a `timeval`.
         unsafe { time.write_unaligned(value) };
         return 0;
     }
-    // SAFETY: as promised.
+    // SAFETY: guaranteed by the caller.
     unsafe { gettimeofday_otherwise(time, zone) }
 }
 
-/// The ways of `gettimeofday` beside the shortest.
+/// The remaining cases of `gettimeofday` after the fast path.
 ///
 /// # Safety
-/// As [`gettimeofday`].
+/// As for [`gettimeofday`].
 #[inline(never)]
 unsafe fn gettimeofday_otherwise(time: *mut Timeval, zone: *mut timezone) -> c_int {
     let mode = mode::mode();
@@ -191,7 +191,7 @@ unsafe fn gettimeofday_otherwise(time: *mut Timeval, zone: *mut timezone) -> c_i
     }
     if mode.is_off() || (mode.guards() && !zone.is_null()) {
         mode.count(Call::ToKernel);
-        // SAFETY: as promised; with the guard, the kernel checks the addresses.
+        // SAFETY: guaranteed by the caller; with the guard, the kernel checks the addresses.
         let answer = unsafe {
             if mode.guards() {
                 tsc::gettimeofday_into(time, zone)
@@ -212,15 +212,15 @@ unsafe fn gettimeofday_otherwise(time: *mut Timeval, zone: *mut timezone) -> c_i
             sec: second as i64,
             usec: micros as i64,
         };
-        // SAFETY: as promised.
+        // SAFETY: guaranteed by the caller.
         let answer = unsafe { store(mode, time, value) };
         if answer != 0 {
             return libc_answer(answer);
         }
     }
     if !zone.is_null() {
-        // The kernel's idea of the time zone, which only it knows.
-        // SAFETY: as promised.
+        // The kernel's time zone, which only the kernel knows.
+        // SAFETY: guaranteed by the caller.
         return libc_answer(unsafe { tsc::vdso_gettimeofday(std::ptr::null_mut(), zone) });
     }
     0
@@ -230,7 +230,7 @@ unsafe fn gettimeofday_otherwise(time: *mut Timeval, zone: *mut timezone) -> c_i
 /// `clock_gettime` by a tick.
 ///
 /// # Safety
-/// As libc's, and less: addresses outside the program's half answer EFAULT.
+/// As for libc's function, but addresses outside the program's half return EFAULT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn time(place: *mut time_t) -> time_t {
     let mode = mode::mode();
@@ -240,10 +240,10 @@ pub unsafe extern "C" fn time(place: *mut time_t) -> time_t {
         let stored = if !plausible(place) {
             -libc::EFAULT
         } else if mode.guards() {
-            // SAFETY: the guard answers for any address.
+            // SAFETY: the guard handles any address.
             unsafe { guard::store_one(place.cast(), now as u64) }
         } else {
-            // SAFETY: the caller's promise: a place for a `time_t`.
+            // SAFETY: the caller guarantees room for a `time_t`.
             unsafe { place.write_unaligned(now) };
             0
         };
@@ -254,10 +254,10 @@ pub unsafe extern "C" fn time(place: *mut time_t) -> time_t {
     now
 }
 
-/// `ftime(3)`: real time in milliseconds; zone and daylight saving are zero, as libc has it.
+/// `ftime(3)`: real time in milliseconds; time zone and daylight saving are zero, as in libc.
 ///
 /// # Safety
-/// As libc's, and less: NULL and addresses outside the program's half answer EFAULT.
+/// As for libc's function, but NULL and addresses outside the program's half return EFAULT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ftime(place: *mut Timeb) -> c_int {
     let mode = mode::mode();
@@ -273,7 +273,7 @@ pub unsafe extern "C" fn ftime(place: *mut Timeb) -> c_int {
         daylight: 0,
         padding: 0,
     };
-    // SAFETY: as promised.
+    // SAFETY: guaranteed by the caller.
     libc_answer(unsafe { store(mode, place, value) })
 }
 
@@ -290,14 +290,14 @@ pub struct Timeb {
 /// `timespec_get(3)` of C11.
 ///
 /// # Safety
-/// As libc's, and less: NULL and addresses outside the program's half give 0.
+/// As for libc's function, but NULL and addresses outside the program's half return 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn timespec_get(place: *mut Timespec, base: c_int) -> c_int {
-    /// C11's base, the only one that libc 2.36 knows.
+    /// C11's base, the only one in libc 2.36.
     const TIME_UTC: c_int = 1;
     let mode = mode::mode();
     if base != TIME_UTC {
-        // Bases of later libcs.
+        // Bases of later libc versions.
         return setters::next_timespec_get(place, base);
     }
     mode.count(Call::TimespecGet);
@@ -309,7 +309,7 @@ pub unsafe extern "C" fn timespec_get(place: *mut Timespec, base: c_int) -> c_in
         sec: second as i64,
         nsec: nanos as i64,
     };
-    // SAFETY: as promised.
+    // SAFETY: guaranteed by the caller.
     if unsafe { store(mode, place, value) } == 0 {
         base
     } else {
@@ -317,7 +317,7 @@ pub unsafe extern "C" fn timespec_get(place: *mut Timespec, base: c_int) -> c_in
     }
 }
 
-/// The real time, whatever the mode.
+/// The real time, in any mode.
 fn real(mode: Mode) -> (u64, u64) {
     if mode.is_off() {
         let time = tsc::kernel_time(tsc::REALTIME).unwrap_or_default();

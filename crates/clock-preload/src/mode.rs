@@ -1,11 +1,11 @@
-//! What the environment asks for, read once, before `main` or at the first call.
+//! Settings from the environment, read once, before `main` or at the first call.
 //!
 //! | variable | value | |
 //! |---|---|---|
-//! | `REELWAY_CLOCK` | `off` | libc's behaviour: everything to the vDSO |
-//! | | `trust` | the counter although the kernel does not use it |
-//! | | `force` | the same although the processor does not say that it is invariant |
-//! | `REELWAY_CLOCK_ORDER` | `none` | readings unordered over threads, at half the cost |
+//! | `REELWAY_CLOCK` | `off` | libc's behaviour: everything goes to the vDSO |
+//! | | `trust` | use the counter although the kernel does not |
+//! | | `force` | the same although the processor does not report it as invariant |
+//! | `REELWAY_CLOCK_ORDER` | `none` | readings unordered between threads, at half the cost |
 //! | `REELWAY_CLOCK_EFAULT` | `guard` | EFAULT for every bad address |
 //! | `REELWAY_CLOCK_VERBOSE` | `1` | a line at start, and one when the source changes |
 //! | `REELWAY_CLOCK_STATISTICS` | `1` or a file | counts at exit, to standard error or the file |
@@ -21,7 +21,7 @@ use reelway_sys::tsc;
 
 use crate::guard;
 
-/// The modes, as bits; none of them is the plain one.
+/// The modes, as bits; with none of them set, the mode is plain.
 #[derive(Clone, Copy)]
 pub struct Mode(u32);
 
@@ -31,18 +31,18 @@ const UNORDERED: u32 = 1 << 1;
 const GUARD: u32 = 1 << 2;
 const COUNTING: u32 = 1 << 3;
 
-/// The mode; zero until the environment is read.
+/// The mode; zero until the environment has been read.
 static MODE: AtomicU32 = AtomicU32::new(0);
 
-/// The mode, reading the environment at the first call: another library's constructor may come
-/// before ours.
+/// Returns the mode, reading the environment at the first call: another library's constructor may
+/// run before ours.
 #[inline(always)]
 pub fn mode() -> Mode {
     let mode = MODE.load(Ordering::Relaxed);
     Mode(if mode == 0 { start() } else { mode })
 }
 
-/// Whether the environment is read and asks for nothing special.
+/// Whether the environment has been read and has no special settings.
 #[inline(always)]
 pub fn is_plain() -> bool {
     MODE.load(Ordering::Relaxed) == READ
@@ -63,7 +63,7 @@ impl Mode {
         self.0 & GUARD != 0
     }
 
-    /// Counts a call, if that was asked for.
+    /// Counts a call, if counting is enabled.
     #[inline(always)]
     pub fn count(self, call: Call) {
         if self.0 & COUNTING != 0 {
@@ -72,7 +72,7 @@ impl Mode {
     }
 }
 
-/// What is counted.
+/// The kinds of calls that are counted.
 #[derive(Clone, Copy)]
 pub enum Call {
     /// `clock_gettime` of a clock that is followed.
@@ -81,7 +81,7 @@ pub enum Call {
     Time,
     Ftime,
     TimespecGet,
-    /// Passed to the kernel or its vDSO: other clocks, bad addresses, everything when off.
+    /// Passed to the kernel or its vDSO: other clocks, bad addresses, everything when switched off.
     ToKernel,
 }
 
@@ -95,8 +95,8 @@ const NAMES: [&str; 6] = [
 ];
 static CALLS: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
 
-/// Where the counts go: a path with its zero byte, or nothing for standard error. Kept, for a
-/// program may have emptied its environment when it ends (nginx does).
+/// The target of the counts: a NUL-terminated path, or empty for standard error. It is stored
+/// because a program may have cleared its environment by the time it ends (nginx does).
 static STATISTICS: OnceLock<[u8; 256]> = OnceLock::new();
 static VERBOSE: AtomicU32 = AtomicU32::new(0);
 
@@ -124,7 +124,7 @@ fn variable<'b>(name: &CStr, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
     tsc::environment(name, buffer).filter(|value| !value.is_empty() && *value != b"0")
 }
 
-/// Reads the environment and decides. Two threads may come here at once, and find the same.
+/// Reads the environment and decides. Two threads may do this at once, with the same result.
 #[cold]
 fn start() -> u32 {
     let mut buffer = [0; 256];
@@ -143,11 +143,11 @@ fn start() -> u32 {
         if value != b"1" && value.len() < path.len() {
             path[..value.len()].copy_from_slice(value);
         }
-        // Another thread found the same.
+        // Another thread has set the same value.
         let _ = STATISTICS.set(path);
     }
     if variable(c"REELWAY_CLOCK_EFAULT", &mut buffer) == Some(b"guard") {
-        // From here on a call must not come back: the handler is set by libc's own functions.
+        // A call must not recurse from here on: the handler is set by libc's own functions.
         MODE.store(mode, Ordering::Relaxed);
         if guard::install() {
             mode |= GUARD;
@@ -162,7 +162,7 @@ fn start() -> u32 {
         extern "C" fn child() {
             process::forget();
         }
-        // SAFETY: a function that only stores to the child's own memory.
+        // SAFETY: the function only stores to the child's own memory.
         unsafe { libc::pthread_atfork(None, None, Some(child)) };
     }
     if VERBOSE.load(Ordering::Relaxed) != 0 {
@@ -181,7 +181,7 @@ fn start() -> u32 {
     mode
 }
 
-/// A line of text in place: no allocation, and one write.
+/// A line of text in a fixed buffer: no allocation, and one write.
 struct Page {
     bytes: [u8; 1024],
     length: usize,
@@ -210,7 +210,7 @@ impl Page {
     }
 }
 
-/// Says a line on standard error.
+/// Prints a line to standard error.
 fn say(line: impl fmt::Display) {
     let mut page = Page::new();
     // Writing to a page cannot fail.
@@ -218,7 +218,7 @@ fn say(line: impl fmt::Display) {
     tsc::write_stderr(page.text());
 }
 
-/// The counts, as one line.
+/// Prints the counts as one line.
 #[cold]
 fn say_statistics() {
     let Some(path) = STATISTICS.get() else {

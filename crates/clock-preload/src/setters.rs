@@ -1,6 +1,5 @@
-//! The functions that set the clocks: passed on to libc, after which the clock looks at the
-//! kernel's again at once. (When another program sets the clock, it is seen within a
-//! millisecond.)
+//! The functions that set the clocks: passed on to libc, after which the clock reads the kernel's
+//! again at once. (A change by another program is noticed within a millisecond.)
 
 use std::ffi::CStr;
 
@@ -8,19 +7,19 @@ use libc::{c_int, c_void, clockid_t, timespec, timeval, timex, timezone};
 use reelway_clock::process;
 use reelway_sys::tsc::Timespec;
 
-/// libc's function of a name; null if there is none.
+/// libc's function with this name; null if there is none.
 fn next(name: &CStr) -> *mut c_void {
-    // SAFETY: a C string. Looks in the libraries after this one.
+    // SAFETY: a C string. Searches the libraries after this one.
     unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
 }
 
-/// A function that passes its arguments on to libc's of the same name.
+/// Defines a function that passes its arguments on to libc's function of the same name.
 macro_rules! passed_on {
     ($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*)) => {
         $(#[$doc])*
         ///
         /// # Safety
-        /// As libc's.
+        /// As for libc's function.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
             const NAME: &CStr = match CStr::from_bytes_with_nul(
@@ -39,7 +38,7 @@ macro_rules! passed_on {
                     function,
                 )
             };
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             let answer = unsafe { function($($argument),*) };
             process::real_was_set();
             answer
@@ -74,7 +73,7 @@ pub fn next_timespec_get(place: *mut Timespec, base: c_int) -> c_int {
     if function.is_null() {
         return 0;
     }
-    // SAFETY: libc's function of this name has this signature; the place is its caller's promise.
+    // SAFETY: libc's function of this name has this signature; its caller guarantees the address.
     unsafe {
         std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut Timespec, c_int) -> c_int>(
             function,

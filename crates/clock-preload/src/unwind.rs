@@ -1,13 +1,14 @@
-//! What the standard library wants of `libgcc_s.so`, so that the library does not need it.
+//! The symbols that the standard library needs from `libgcc_s.so`, so that this library does not
+//! depend on it.
 //!
-//! A second library to load would cost every program's start more than this one does itself, and
-//! small containers do not have it. The library is built to abort on a panic, so nothing ever
-//! unwinds; only the message of a panic asks for a backtrace, and gets an empty one. The names are
-//! hidden: the program's own unwinder is not touched.
+//! Loading a second library would cost every program more startup time than this library itself,
+//! and small containers lack it. The library is built to abort on a panic, so nothing ever unwinds;
+//! only the panic message requests a backtrace, and gets an empty one. The names are hidden: the
+//! program's own unwinder is not affected.
 
 use std::arch::global_asm;
 
-/// Symbols that are never called, and one instruction that ends the program if they are.
+/// Symbols that are never called, with one instruction that ends the program if they are.
 macro_rules! never {
     ($trap:literal: $($name:literal),*) => {
         global_asm!(

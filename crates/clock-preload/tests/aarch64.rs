@@ -1,4 +1,4 @@
-//! The library for AArch64: built for the target, and run under QEMU's user emulation, where
+//! The library for AArch64: built for the target, and run under QEMU's user emulation, in which
 //! `CNTVCT_EL0` counts the host's time and the kernel's clock is the host's.
 
 mod common;
@@ -10,10 +10,11 @@ use std::time::Duration;
 use common::{Preloaded, build_directory, c_source, need};
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
-/// Where Debian keeps the target's libc.
+/// Where Debian installs the target's libc.
 const ROOT: &str = "/usr/aarch64-linux-gnu";
 
-/// Whether Rust's library for the target is there; `scripts/need-tests` asks rustup for it.
+/// Whether Rust's standard library for the target is installed; `scripts/need-tests` gets it from
+/// rustup.
 fn has_target() -> bool {
     let sysroot = Command::new("rustc")
         .args(["--print", "sysroot"])
@@ -25,7 +26,7 @@ fn has_target() -> bool {
     library.is_dir()
 }
 
-/// The library for the target, as it is shipped.
+/// The library for the target, built as for a release.
 fn library() -> PathBuf {
     need(&["qemu-aarch64", "aarch64-linux-gnu-gcc"]);
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
@@ -80,7 +81,7 @@ fn the_contract_holds_under_emulation_and_the_counter_is_used() {
         (&odd, ["threads", "1"]),
         (&odd, ["forks", "1"]),
     ] {
-        // The emulated kernel names the host's clock source: the counter is trusted by hand.
+        // The emulated kernel reports the host's clock source, so the counter must be forced.
         let run = Preloaded::new("qemu-aarch64")
             .env("LD_PRELOAD", "")
             .env("REELWAY_CLOCK", "force")

@@ -1,7 +1,7 @@
-//! The contract of libc's clock functions, and programs that are hard on a clock, in C.
+//! The contract of libc's clock functions, and programs that stress a clock, in C.
 //!
-//! What the Linux Test Project checks for `gettimeofday` (01, 02) and `clock_gettime` (01 to 04)
-//! is in `c/contract.c`; the hard programs are in `c/odd.c`.
+//! The checks of the Linux Test Project for `gettimeofday` (01, 02) and `clock_gettime` (01 to 04)
+//! are in `c/contract.c`; the stress programs are in `c/odd.c`.
 
 mod common;
 
@@ -115,7 +115,7 @@ fn a_time_namespace_is_honoured() {
     let (output, _) = odd("namespaces", "1").run(LIMIT);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.code() == Some(77) {
-        // Not root, or a kernel without them: the lab runs it as root.
+        // Not root, or a kernel without time namespaces: the lab runs it as root.
         return reelway_skip::skipped!("{said}");
     }
     assert!(output.status.success(), "{said}");
@@ -130,8 +130,8 @@ fn a_program_keeps_its_own_handler_of_faults_under_the_guard() {
 
 #[test]
 fn a_constructor_may_ask_for_the_time_before_the_library_is_ready() {
-    // The dynamic linker runs constructors from the last library to the first: a library that is
-    // preloaded after ours comes before it.
+    // The dynamic linker runs constructors from the last library to the first: those of a library
+    // that is preloaded after ours run before ours.
     let early = c_program("libearly");
     let both = format!("{}:{}", common::library().display(), early.display());
     let run = Preloaded::new(c_program("contract"))

@@ -1,5 +1,5 @@
-//! What may not be done to this machine's clock, or needs another kernel: in the lab
-//! (`lab/README.md`), which checks by itself and says what it saw.
+//! Tests that must not change this machine's clock, or need another kernel. They run in the lab
+//! (`lab/README.md`), which does the checks itself and reports what it found.
 
 use reelway_tests::lab::run as lab;
 

@@ -1,7 +1,7 @@
-//! Programs of others, unchanged, under the library.
+//! Unmodified third-party programs under the library.
 //!
-//! Each is checked in two ways: that it works and tells the right time, and, by the library's own
-//! counts, that it did ask the library.
+//! Each test checks that the program works and shows the right time, and, by the library's own
+//! counts, that it used the library.
 
 mod common;
 
@@ -24,7 +24,7 @@ fn source(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Connects as soon as somebody listens.
+/// Connects as soon as a server listens.
 fn connect(port: u16) -> TcpStream {
     let limit = Duration::from_secs(30);
     let stream = wait::until(limit, || TcpStream::connect(("127.0.0.1", port)).ok());
@@ -207,7 +207,7 @@ fn redis() {
     }
     assert_eq!(ask("SET a 1 PX 150"), "+OK\r\n");
     assert_eq!(ask("GET a"), "$1\r\n1\r\n");
-    // By the server's own time.
+    // By the server's own clock.
     let expired = || (ask("GET a") == "$-1\r\n").then_some(());
     assert!(
         wait::until(Duration::from_secs(5), expired).is_some(),
@@ -227,10 +227,10 @@ fn redis() {
     );
 }
 
-/// PostgreSQL will not run as root: as its own user then.
+/// PostgreSQL refuses to run as root, so it runs as its own user then.
 fn postgres(program: &str, dir: &Path) -> Preloaded {
     if std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(dir).expect("the directory")) == 0 {
-        // `setpriv` changes over without a session; the library stays in the environment.
+        // `setpriv` changes the user without a session; the library stays in the environment.
         Preloaded::new("setpriv").args([
             "--reuid=postgres",
             "--regid=postgres",
@@ -310,7 +310,7 @@ fn postgresql() {
         before - 1e-5 <= time && time <= after + 1e-5,
         "{before} {time} {after}"
     );
-    // A reading of the clock before and after every row.
+    // The clock is read before and after every row.
     let plan = ask("explain (analyze, timing on) select count(*) from generate_series(1, 200000)");
     assert!(plan.contains("Execution Time"), "{plan}");
     let backwards = ask(
@@ -328,7 +328,7 @@ fn postgresql() {
     let counts = run.counts();
     assert!(counts.of("clock_gettime") > 200_000, "{counts:?}");
 
-    // PostgreSQL's own test of a machine's clock: it fails when that goes back.
+    // PostgreSQL's own test of a machine's clock: it fails if the clock goes back.
     let (said, counts) = postgres("pg_test_timing", &root)
         .args(["-d", "2"])
         .expect(LIMIT);
@@ -355,7 +355,7 @@ fn ffmpeg() {
         "-",
     ]);
     let (_, counts) = run.expect(LIMIT);
-    // Read at its native rate: its clock is the one that paces it.
+    // Read at its native rate: ffmpeg's own clock paces it.
     let took = reelway_clock::now() - begin;
     assert!(took >= Duration::from_millis(1900), "paced: {took:?}");
     assert!(

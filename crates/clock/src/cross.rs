@@ -1,8 +1,9 @@
-//! The test of all processors' counters against each other.
+//! Comparison of all processors' counters with each other.
 //!
-//! Two threads on two processors hand a stamp to and fro. Each reads its counter after it has
-//! seen the other's stamp: a smaller count than that is a counter that lags. What the test cannot
-//! detect (less than the time that a cache line takes from one to the other) no program can detect either.
+//! Two threads on two processors hand a stamp back and forth. Each reads its counter after it has
+//! seen the other's stamp: a smaller count means that its counter lags. What the test cannot detect
+//! (lags shorter than the time that a cache line takes from one processor to the other), no program
+//! can detect either.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,24 +11,24 @@ use std::thread;
 
 use reelway_sys::tsc::{self, CpuSet};
 
-/// Hand-overs in each direction per pair of processors: a fraction of a millisecond.
+/// Hand-overs in each direction per pair of processors: they take a fraction of a millisecond.
 const ROUNDS: u64 = 2_000;
-/// The longest a pair may take on a busy machine, nanoseconds.
+/// The time limit for a pair on a busy machine, in nanoseconds.
 const LONGEST: u64 = 20_000_000;
-/// Processors tested at most; beyond these, every n-th.
+/// The maximum number of processors tested; with more, every n-th.
 const MOST: usize = 64;
 
-/// What a hop cannot tell, nanoseconds.
+/// The resolution of a hop, in nanoseconds.
 const BENT: u64 = 1_000;
 
-/// What the test saw.
+/// The test's result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Crossing {
     /// Processors on which this process may run.
     pub cpus: usize,
-    /// Of these, how many were compared with the first.
+    /// How many of these were compared with the first.
     pub compared: usize,
-    /// How far a counter was seen behind another at most, counts; zero is how it must be.
+    /// The largest lag of a counter behind another, in counts; it must be zero.
     pub apart: u64,
 }
 
@@ -54,15 +55,15 @@ pub fn test() -> Crossing {
     crossing
 }
 
-/// The stamp that is handed over, and how often it was.
+/// The stamp that is handed over, and the number of hand-overs.
 #[derive(Default)]
 struct Stamp {
     count: AtomicU64,
     handed: AtomicU64,
 }
 
-/// By how many counts one of two processors was seen behind the other; `None` if they did not
-/// both get to run in time.
+/// By how many counts one of two processors lags behind the other; `None` if they did not both run
+/// in time.
 fn pair(one: usize, other: usize) -> Option<u64> {
     let stamp = Arc::new(Stamp::default());
     let threads = [(one, 0), (other, 1)].map(|(cpu, turn)| {
@@ -115,12 +116,12 @@ fn hand_over(stamp: &Stamp, turn: u64) -> Option<u64> {
     Some(apart)
 }
 
-/// Compares the counters of all processors with a kernel's clock that is not made from them, one
-/// thread going from processor to processor: for a library in a program that is just starting,
-/// which must not make threads. By how many counts one was apart, beyond what the kernel's clock
-/// is sure of (a few microseconds); zero is how it must be.
+/// Compares the counters of all processors with a kernel clock that is not derived from them, with
+/// one thread that moves from processor to processor: for a library in a program that is just
+/// starting, which must not create threads. Returns by how many counts a counter is off, beyond the
+/// precision of the kernel's clock (a few microseconds); it must be zero.
 ///
-/// Allocates nothing. The thread's processors are as they were afterwards.
+/// Allocates nothing. The thread's set of processors is restored afterwards.
 pub fn hop() -> u64 {
     let Some(set) = CpuSet::of_this_thread() else {
         return 0;
@@ -131,12 +132,13 @@ pub fn hop() -> u64 {
     };
     let mut apart = 0;
     for other in cpus.take(MOST) {
-        // Here, there, and here again: what the counter here showed while we were there follows.
+        // First, other, first again: this gives the first counter's value at the time of the
+        // other's.
         let seen = || match (look(first), look(other), look(first)) {
             (Some(before), Some(there), Some(after)) => before.distance(&there, &after),
             _ => 0,
         };
-        // What is apart is so every time; what was interrupted is not.
+        // A real difference shows every time, an interruption does not.
         apart = apart.max(seen().min(seen()).min(seen()));
     }
     set.bind_this_thread();
@@ -152,7 +154,7 @@ struct Look {
     unsure: u64,
 }
 
-/// The tightest of some looks on a processor; `None` if this thread may not go there.
+/// The tightest of several looks on a processor; `None` if this thread may not run there.
 fn look(cpu: usize) -> Option<Look> {
     if !CpuSet::one(cpu).bind_this_thread() {
         return None;
@@ -172,8 +174,8 @@ fn look(cpu: usize) -> Option<Look> {
 }
 
 impl Look {
-    /// How far `there`'s count lies from the line through this look and `after`, counts, beyond
-    /// what the looks are sure of.
+    /// How far `there`'s count lies from the line through this look and `after`, in counts, beyond
+    /// the uncertainty of the looks.
     fn distance(&self, there: &Look, after: &Look) -> u64 {
         let nanos = u128::from(after.nanos.saturating_sub(self.nanos));
         let counts = u128::from(after.count.wrapping_sub(self.count));
@@ -183,8 +185,8 @@ impl Look {
         };
         let line = self.count.wrapping_add(passed as u64);
         let away = (there.count.wrapping_sub(line) as i64).unsigned_abs();
-        // The kernel may bend its clock between the looks; and a microsecond is what this way of
-        // looking can tell.
+        // The kernel may slew its clock between the looks; and a microsecond is the resolution of
+        // this method.
         let bent = (counts * u128::from(BENT) / nanos) as u64 + passed as u64 / 1000;
         away.saturating_sub(self.unsure.max(after.unsure) + there.unsure + bent)
     }
@@ -202,7 +204,7 @@ mod tests {
             unsure: 500,
         };
         let (before, after) = (look(1_000_000, 10_000), look(3_000_000, 1_010_000));
-        // Half way: two million counts a millisecond.
+        // Half way: two million counts per millisecond.
         assert_eq!(before.distance(&look(2_000_000, 510_000), &after), 0);
         assert_eq!(
             before.distance(&look(2_000_900, 510_000), &after),

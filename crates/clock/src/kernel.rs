@@ -3,7 +3,7 @@
 use reelway_sys::tsc;
 use reelway_time::{Boot, Monotonic, Real};
 
-/// The kernel's clock: a vDSO call where the machine has one, else a system call.
+/// The kernel's clock: a vDSO call if the machine has one, else a system call.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct KernelClock;
 

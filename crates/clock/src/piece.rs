@@ -1,8 +1,8 @@
-//! One piece of the clock: a straight line from counts to nanoseconds, valid for a while.
+//! One piece of the clock: a straight line from counts to nanoseconds, valid for a limited time.
 //!
-//! Times are kept in 32.32 fixed point: nanoseconds and 2⁻³² of them. A piece that follows
-//! another starts at exactly the value where that one ends, fraction included, so that the clock
-//! as a whole is one function of the counter that never falls.
+//! Times are in 32.32 fixed point: nanoseconds and 2⁻³² of them. A piece starts at exactly the
+//! value where its predecessor ends, including the fraction, so that the clock as a whole is one
+//! function of the counter that never decreases.
 
 /// Nanoseconds in a second.
 pub const SECOND: u64 = 1_000_000_000;
@@ -10,17 +10,17 @@ pub const SECOND: u64 = 1_000_000_000;
 /// A line from counts to nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// The first count at which it holds.
+    /// The first count at which it is valid.
     pub start: u64,
-    /// For how many counts it holds; a fast read takes it for `soft` of them.
+    /// For how many counts it is valid; fast reads use it for the first `soft` of them.
     pub hard: u64,
-    /// From here on (less than `hard`) a reader makes the next piece.
+    /// After this many counts (fewer than `hard`), a reader makes the next piece.
     pub soft: u64,
-    /// Nanoseconds a count, 32.32.
+    /// Nanoseconds per count, 32.32.
     pub mult: u64,
     /// The time at `start`, 32.32 nanoseconds.
     pub base: u128,
-    /// How far the line may be from the kernel's clock when it was drawn, nanoseconds.
+    /// How far the line could be from the kernel's clock when it was drawn, in nanoseconds.
     pub error: u64,
     /// The count at which the kernel's clock was last read for it.
     pub sampled: u64,
@@ -31,7 +31,7 @@ pub const MAX_COUNTS: u64 = u32::MAX as u64;
 /// The longest piece in nanoseconds: half a second keeps the fast read's product within 64 bits.
 pub const MAX_NANOS: u64 = SECOND / 2;
 
-/// No piece: no count is in it.
+/// No piece: it covers no count.
 pub const NOTHING: Piece = Piece {
     start: 0,
     hard: 0,
@@ -42,15 +42,15 @@ pub const NOTHING: Piece = Piece {
     sampled: 0,
 };
 
-/// No piece yet, but one is coming: readers who have had the kernel's clock up to now must get no
-/// more of it, for the piece begins where it stood when this was published.
+/// No piece yet, but one will follow: readers that have used the kernel's clock so far must not
+/// continue to, because the new piece begins at the kernel's time when this was published.
 pub const CLOSED: Piece = Piece {
     error: 1,
     ..NOTHING
 };
 
 impl Piece {
-    /// Whether the piece says what time it was at `count`.
+    /// Whether the piece covers `count`.
     pub fn covers(&self, count: u64) -> bool {
         count.wrapping_sub(self.start) < self.hard
     }
@@ -65,21 +65,21 @@ impl Piece {
         (self.exact(count) >> 32) as u64
     }
 
-    /// The time at which it ends, 32.32 nanoseconds: no reader sees more of it.
+    /// The time at which it ends, 32.32 nanoseconds: no reader sees a later one from it.
     pub fn end(&self) -> u128 {
         self.exact(self.start.wrapping_add(self.hard))
     }
 
-    /// How far from the kernel's clock a reading at `count` may be, in nanoseconds: what it was
-    /// when the line was drawn, plus what a change of the clock's rate from −500 to +500 ppm (the
-    /// most that NTP asks for) would have made since.
+    /// How far a reading at `count` may be from the kernel's clock, in nanoseconds: the error when
+    /// the line was drawn, plus what a change of the clock's rate from −500 to +500 ppm (NTP's
+    /// limits) could have added since.
     pub fn error_at(&self, count: u64) -> u64 {
         let age = u128::from(count.wrapping_sub(self.sampled).min(MAX_COUNTS));
         self.error
             .saturating_add((((age * u128::from(self.mult)) >> 32) / 1000) as u64 + 1)
     }
 
-    /// The words of a fast read; see [`Words`].
+    /// The words for fast reads; see [`Words`].
     pub fn words(&self) -> Words {
         let nanos = (self.base >> 32) as u64;
         let fraction = self.base as u32;
@@ -98,15 +98,15 @@ impl Piece {
     }
 }
 
-/// 32.32 nanoseconds as 21.43 microseconds, rounded up: so microseconds are never behind the
-/// nanoseconds that were read before them, and ahead by less than a thousandth of a nanosecond.
+/// Converts 32.32 nanoseconds to 21.43 microseconds, rounded up: so microseconds are never behind
+/// nanoseconds that were read before them, and are ahead by less than a thousandth of a nanosecond.
 fn micros(nanos: u64) -> u64 {
     (u128::from(nanos) << (43 - 32)).div_ceil(1000) as u64
 }
 
-/// What a fast read needs, made so that it multiplies once and divides never:
-/// `second` + (`mult` × counts + `add`) ÷ 2³² nanoseconds, and the same for microseconds with
-/// `mult_micros`, `add_micros` and 2⁴³.
+/// The words for a fast read, chosen so that it multiplies once and never divides: `second` +
+/// (`mult` × counts + `add`) ÷ 2³² nanoseconds, and the same for microseconds with `mult_micros`,
+/// `add_micros` and 2⁴³.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Words {
     pub start: u64,
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A piece of a counter of `hertz` that starts at `start` and lasts `nanos`.
+    /// A piece of a counter with `hertz` that starts at `start` and lasts `nanos`.
     fn piece(start: u64, hertz: u64, base: u128, nanos: u64) -> Piece {
         let mult = ((u128::from(SECOND) << 32) / u128::from(hertz)) as u64;
         let hard = (u128::from(nanos) * u128::from(hertz) / u128::from(SECOND)) as u64;
@@ -142,8 +142,8 @@ mod tests {
     }
 
     proptest! {
-        /// The fast words give the same nanosecond as the exact line, also over the end of a
-        /// second, and microseconds that never lie behind it.
+        /// The fast words give the same nanosecond as the exact line, also past the end of a
+        /// second, and microseconds that are never behind it.
         #[test]
         fn the_fast_words_say_what_the_line_says(
             start: u64,
@@ -164,7 +164,7 @@ mod tests {
                 + ((counts * words.mult_micros + words.add_micros) >> 43);
             let truth = ((exact >> 32) / 1000) as u64;
             prop_assert!(micros == truth || micros == truth + 1);
-            // One ahead only when the nanoseconds are all but there.
+            // One ahead only if the nanoseconds are almost there.
             if micros > truth {
                 let missing = u128::from(micros) * 1000 - (exact >> 32);
                 prop_assert!(missing <= 1, "{missing} ns early");

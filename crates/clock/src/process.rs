@@ -1,8 +1,9 @@
-//! The clocks of this process: the kernel's four, followed by the counter, or read from the
-//! kernel where the counter is not to be trusted.
+//! The clocks of this process: the kernel's four, followed with the counter, or read from the
+//! kernel if the counter cannot be trusted.
 //!
-//! Allocates nothing, waits for nothing, and needs no start: a first call, from a constructor or
-//! a signal handler, decides where the time comes from. The preload library is on this.
+//! Allocates nothing, never blocks, and needs no initialisation: a first call, from a constructor
+//! or a signal handler, decides which source the time comes from. The preload library uses this
+//! module.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -13,7 +14,7 @@ use crate::cross;
 use crate::track::{Event, Manner, Source, Statistics, TRACK_WORDS, TrackedClock};
 use crate::trust::{self, Choice, Why};
 
-/// A clock of the kernel that is followed; the value of its constant in the functions below.
+/// A kernel clock that is followed; its value is the constant in the functions below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelClock {
     /// `CLOCK_MONOTONIC`.
@@ -42,7 +43,7 @@ pub const KERNEL_CLOCKS: [KernelClock; 4] = [
     KernelClock::Boot,
     KernelClock::Raw,
 ];
-/// The kernel's numbers of them.
+/// Their numbers in the kernel.
 const NUMBERS: [i32; 4] = [
     tsc::MONOTONIC,
     tsc::REALTIME,
@@ -50,19 +51,19 @@ const NUMBERS: [i32; 4] = [
     tsc::MONOTONIC_RAW,
 ];
 
-/// The state of all four, zeros in a forked child.
+/// The state of all four clocks; zeros in a forked child.
 static PAGE: ForkPage = ForkPage::new();
 
 const UNDECIDED: u32 = 0;
 const COUNTER: u32 = 1;
 const KERNEL: u32 = 2;
-/// Where the time comes from. A forked child keeps it.
+/// The source of the time. A forked child keeps it.
 static DECISION: AtomicU32 = AtomicU32::new(UNDECIDED);
-/// How far apart the counters of two processors were seen, counts.
+/// The largest difference seen between two processors' counters, in counts.
 static APART: AtomicU64 = AtomicU64::new(0);
 /// Whether the kernel clears [`PAGE`] in a child.
 static WIPED: AtomicU32 = AtomicU32::new(0);
-/// Who hears of events. Reading it never waits.
+/// The function that receives events. Reading it never blocks.
 static HEARER: OnceLock<fn(KernelClock, Event)> = OnceLock::new();
 
 /// The counter and one of the kernel's clocks.
@@ -98,7 +99,7 @@ fn track<const KIND: usize>() -> TrackedClock<'static> {
     TrackedClock::new(&tracks[KIND], manner)
 }
 
-/// The counter as a reader takes it: in order with what the thread did before, or not.
+/// Reads the counter, ordered after the thread's earlier instructions or not.
 #[inline(always)]
 fn count<const ORDERED: bool>() -> Halves {
     if ORDERED {
@@ -132,14 +133,14 @@ pub fn second_micros<const KIND: usize, const ORDERED: bool>() -> (u64, u64) {
     })
 }
 
-/// [`second_nanos`] if it takes no more than a look at the counter: without a call, so that a
-/// function that calls the whole one otherwise, at its end, saves no register for it.
+/// [`second_nanos`] if reading the counter is enough: makes no call, so that a function that
+/// otherwise ends with a call of the full version saves no registers for it.
 #[inline(always)]
 pub fn fast_second_nanos<const KIND: usize, const ORDERED: bool>() -> Option<(u64, u64)> {
     track::<KIND>().second_nanos(count::<ORDERED>)
 }
 
-/// [`second_micros`] if it takes no more than a look at the counter.
+/// [`second_micros`] if reading the counter is enough.
 #[inline(always)]
 pub fn fast_second_micros<const KIND: usize, const ORDERED: bool>() -> Option<(u64, u64)> {
     track::<KIND>().second_micros(count::<ORDERED>)
@@ -175,7 +176,7 @@ pub fn count_at<const KIND: usize>(nanos: u64) -> Option<u64> {
     track::<KIND>().count_at(nanos)
 }
 
-/// Whether the counter is used, deciding it if nobody has.
+/// Whether the counter is used; decides if that is still open.
 pub fn uses_counter() -> bool {
     match DECISION.load(Ordering::Acquire) {
         UNDECIDED => decide(Choice::from_environment().0).trusts(),
@@ -183,11 +184,11 @@ pub fn uses_counter() -> bool {
     }
 }
 
-/// Decides where the time comes from, and gives the reason.
+/// Decides which source the time comes from, and returns the reason.
 pub fn decide(wish: Choice) -> Why {
     let mut why = judge(wish);
     if matches!(why, Why::TrustedByHand(_)) {
-        // Nobody has compared the processors' counters so far.
+        // The processors' counters have not been compared yet.
         note_apart(cross::hop());
         why = judge(wish);
     }
@@ -199,7 +200,7 @@ pub fn decide(wish: Choice) -> Why {
     why
 }
 
-/// Why the time comes from where it comes, judged anew.
+/// Judges anew which source the time should come from, and why.
 pub fn judge(wish: Choice) -> Why {
     let why = trust::judge(wish);
     let apart = APART.load(Ordering::Relaxed);
@@ -210,7 +211,7 @@ pub fn judge(wish: Choice) -> Why {
     }
 }
 
-/// Keeps in mind that the counters of two processors were seen this many counts apart.
+/// Records that the counters of two processors differ by this many counts.
 pub fn note_apart(counts: u64) {
     APART.fetch_max(counts, Ordering::Relaxed);
 }
@@ -221,28 +222,29 @@ pub fn wiped_on_fork() -> bool {
     WIPED.load(Ordering::Relaxed) != 0
 }
 
-/// Starts all clocks anew, as in a child. Only while there is one thread.
+/// Resets all clocks, as in a child. Only while there is a single thread.
 pub fn forget() {
     PAGE.clear();
 }
 
-/// The real time has just been set by this process: the next reader looks at the kernel's.
+/// To be called when this process has set the real time: the next reader compares with the
+/// kernel's.
 pub fn real_was_set() {
     track::<REAL>().look_again();
 }
 
-/// What has happened to a clock since the start or the fork.
+/// Statistics of a clock since the start or the fork.
 pub fn statistics(kind: KernelClock) -> Statistics {
     any(kind).statistics()
 }
 
-/// Whether a clock is read from the counter at this moment (soon after its first reading, and not
-/// while the counter is under suspicion).
+/// Whether a clock is currently read from the counter (from soon after its first reading, except
+/// while the counter is not trusted).
 pub fn is_tracking(kind: KernelClock) -> bool {
     any(kind).is_tracking()
 }
 
-/// Counts a second as measured for a clock; zero while nothing is known.
+/// Counts per second as measured for a clock; zero if not known yet.
 pub fn hertz(kind: KernelClock) -> u64 {
     any(kind).hertz()
 }
@@ -256,9 +258,9 @@ fn any(kind: KernelClock) -> TrackedClock<'static> {
     }
 }
 
-/// Sets the function that hears of events; the first one set stays. It is called with no lock
-/// held, perhaps in a signal handler.
+/// Sets the function that receives events; only the first call has an effect. It is called with no
+/// lock held, perhaps in a signal handler.
 pub fn set_hearer(function: fn(KernelClock, Event)) {
-    // An `Err` means that there is one already.
+    // An `Err` means that one is set already.
     let _ = HEARER.set(function);
 }

@@ -1,8 +1,9 @@
-//! How long a task keeps its thread of the reactor: the CPU time of each poll, and the bytes that a poll serialised or
-//! compressed. The reactor's threads answer everybody, so a poll that takes long is felt by all viewers; what takes
-//! long belongs on a thread of its own.
+//! How long a task occupies its reactor thread: the CPU time of each poll, and the bytes that a
+//! poll serialised or compressed. The reactor's threads serve all viewers, so all of them feel a
+//! slow poll; slow work belongs on a thread of its own.
 //!
-//! CPU time, not the clock's: what another program takes of the machine is no fault of a task.
+//! CPU time rather than elapsed time: a task is not to blame for what other programs use of the
+//! machine.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -16,7 +17,7 @@ use reelway_sys::time::thread_cpu_ns;
 /// Upper bounds of the histogram's buckets, in microseconds.
 const BOUNDS: [u64; 10] = [50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 100_000];
 
-/// What was seen of all metered tasks of this process.
+/// Totals over all metered tasks of this process.
 struct Meter {
     buckets: [AtomicU64; BOUNDS.len()],
     polls: AtomicU64,
@@ -34,26 +35,26 @@ static METER: Meter = Meter {
 };
 
 thread_local! {
-    /// Bytes that the poll under way has worked on; `None` outside of a metered poll.
+    /// Bytes that the current poll has processed; `None` outside a metered poll.
     static BYTES: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// What was seen of all metered tasks of this process since its start.
+/// Totals over all metered tasks of this process since its start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Polls {
     /// Number of polls.
     pub count: u64,
-    /// CPU time of all of them.
+    /// Their total CPU time.
     pub cpu: Duration,
-    /// CPU time of the longest.
+    /// CPU time of the longest poll.
     pub longest: Duration,
-    /// Most bytes that a single poll serialised or compressed.
+    /// The maximum number of bytes that a single poll serialised or compressed.
     pub most_bytes: u64,
-    /// Polls that took no longer than each bound, those of smaller bounds among them.
+    /// The number of polls that took no longer than each bound (cumulative).
     pub histogram: Vec<(Duration, u64)>,
 }
 
-/// Polls so far.
+/// Returns the totals so far.
 pub fn polls() -> Polls {
     let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let mut below = 0;
@@ -63,7 +64,8 @@ pub fn polls() -> Polls {
         histogram.push((Duration::from_micros(*bound), below));
     }
     Polls {
-        // Counters are read one after the other; the number of all is never below one of its parts.
+        // The counters are read one after the other; the total must not be below the sum of the
+        // buckets.
         count: load(&METER.polls).max(below),
         cpu: Duration::from_nanos(load(&METER.cpu_ns)),
         longest: Duration::from_nanos(load(&METER.longest_ns)),
@@ -72,13 +74,13 @@ pub fn polls() -> Polls {
     }
 }
 
-/// Notes that so many bytes were serialised or compressed. Counts only within a metered poll: other threads may take
-/// their time.
+/// Records that `bytes` were serialised or compressed. Counts only within a metered poll: other
+/// threads may take their time.
 pub fn worked_on(bytes: usize) {
     BYTES.with(|worked| worked.set(worked.get().map(|so_far| so_far + bytes as u64)));
 }
 
-/// A task whose polls are measured.
+/// A task with measured polls.
 #[derive(Debug)]
 pub struct Metered<F>(Pin<Box<F>>);
 
@@ -111,7 +113,7 @@ impl<F: Future> Future for Metered<F> {
 mod tests {
     use super::*;
 
-    /// One test, as the meter is the process's.
+    /// A single test, because the meter is shared by the process.
     #[test]
     fn the_longest_poll_and_the_bytes_of_a_poll_are_seen_and_nothing_outside_of_polls() {
         worked_on(1 << 40);

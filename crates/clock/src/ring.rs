@@ -1,14 +1,13 @@
-//! Pieces of the clock in shared memory: one writer, any number of readers who never wait.
+//! Pieces of the clock in shared memory: one writer, and any number of readers, which never wait.
 //!
 //! A sequence lock in latch form. The newest piece lies in slot `head % SLOTS`; a new one is
-//! written into the oldest slot, and then `head` moves on. A reader takes `head`, copies the
-//! slot's words, and looks at `head` again: only if it has moved by `SLOTS - 1` or more in the
-//! meantime (the reader was asleep for milliseconds) may the words be torn, and it starts again.
-//! A writer that is stopped in the middle, or for ever, prevents nobody from reading the existing
-//! pieces.
+//! written into the oldest slot, and then `head` is incremented. A reader loads `head`, copies the
+//! slot's words, and loads `head` again: only if it has advanced by `SLOTS - 1` or more in between
+//! (the reader slept for milliseconds) may the words be torn, and it starts again. A writer that is
+//! stopped in the middle, even for ever, keeps no reader from the existing pieces.
 //!
-//! Why a slow reader with an old piece is right: a piece, once published, is never changed. Each count has
-//! one time, in every copy.
+//! A slow reader with an old piece is right, because a published piece never changes. Each count
+//! has one time, in every copy.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -16,13 +15,13 @@ use reelway_sys::tsc::Halves;
 
 use crate::piece::{Piece, Words};
 
-/// A shared word: an atomic of the standard library, or of the model checker.
+/// A shared word: a standard library atomic, or one of the model checker.
 pub trait Word {
     /// An atomic load.
     fn load(&self, order: Ordering) -> u64;
     /// An atomic store.
     fn store(&self, value: u64, order: Ordering);
-    /// A fence of the same kind of atomics.
+    /// A fence for the same kind of atomics.
     fn fence(order: Ordering);
 }
 
@@ -43,10 +42,10 @@ impl Word for AtomicU64 {
     }
 }
 
-/// Words a slot takes: two cache lines, the first with what fast reads need.
+/// Words per slot: two cache lines, the first with the words for fast reads.
 pub const SLOT: usize = 16;
 
-/// Places within a slot.
+/// Indices within a slot.
 mod at {
     pub const START: usize = 0;
     pub const SOFT: usize = 1;
@@ -61,9 +60,9 @@ mod at {
     pub const SAMPLED: usize = 10;
 }
 
-/// What a fast read gives.
+/// The format of a fast read's result.
 pub trait Form {
-    /// Where the slot keeps the factor, the addend and what is added at the end.
+    /// The indices of the factor, the addend and the final summand in the slot.
     const WORDS: [usize; 3];
 }
 
@@ -73,13 +72,13 @@ impl Form for Nanos {
     const WORDS: [usize; 3] = [at::MULT, at::ADD, at::BASE];
 }
 
-/// Seconds (the last word) and nanoseconds (sum >> 32), which may be one second and more.
+/// Seconds (the last word) and nanoseconds (sum >> 32), which may be a second or more.
 pub struct SecondNanos;
 impl Form for SecondNanos {
     const WORDS: [usize; 3] = [at::MULT, at::ADD, at::SECOND];
 }
 
-/// Seconds (the last word) and microseconds (sum >> 43), which may be one second and more.
+/// Seconds (the last word) and microseconds (sum >> 43), which may be a second or more.
 pub struct SecondMicros;
 impl Form for SecondMicros {
     const WORDS: [usize; 3] = [at::MULT_MICROS, at::ADD_MICROS, at::SECOND];
@@ -92,7 +91,7 @@ pub struct Ring<'a, W, const SLOTS: usize> {
 }
 
 impl<'a, W: Word, const SLOTS: usize> Ring<'a, W, SLOTS> {
-    /// The number of the newest piece; zero: there is none.
+    /// The number of the newest piece; zero if there is none.
     #[inline(always)]
     pub fn head(&self) -> u64 {
         self.head.load(Ordering::Acquire)
@@ -103,18 +102,19 @@ impl<'a, W: Word, const SLOTS: usize> Ring<'a, W, SLOTS> {
         &self.slots[number as usize % SLOTS]
     }
 
-    /// Whether words copied from slot `number` are whole. To be asked after they are loaded.
+    /// Whether words copied from slot `number` are consistent. To be called after they are loaded.
     #[inline(always)]
     fn whole(&self, number: u64) -> bool {
-        // With the writer's release fence: if a loaded word is of a later piece, so is this head.
+        // Pairs with the writer's release fence: if a loaded word is of a later piece, so is this
+        // head.
         W::fence(Ordering::Acquire);
         self.head.load(Ordering::Relaxed).wrapping_sub(number) < (SLOTS - 1) as u64
     }
 
-    /// The fast read: the newest piece at the count that `counter` gives. `None` when there is
-    /// none, it is about to end, or has not begun: then the long way is taken.
+    /// The fast read: the newest piece at the count that `counter` returns. `None` if there is no
+    /// piece, or it is about to end, or has not begun: then the slow path is taken.
     ///
-    /// `counter` is called when all loads are under way, and nothing is loaded after it.
+    /// `counter` is called when all loads have been issued, and nothing is loaded after it.
     #[inline(always)]
     pub fn read<F: Form>(&self, counter: impl FnOnce() -> Halves) -> Option<(u64, u64)> {
         let number = self.head();
@@ -128,14 +128,14 @@ impl<'a, W: Word, const SLOTS: usize> Ring<'a, W, SLOTS> {
             return None;
         }
         let count = counter();
-        // 32 bits are enough for the product and shorten the way from the counter to the result;
-        // whether the count is near enough for them is asked beside it.
+        // 32 bits are enough for the product and shorten the latency from the counter to the
+        // result; whether the count is near enough for that is checked in parallel.
         let near = u64::from(count.low.wrapping_sub(start as u32));
         let sum = near.wrapping_mul(mult).wrapping_add(add);
         (count.whole().wrapping_sub(start) < soft).then_some((sum, last))
     }
 
-    /// Piece `number`: of `head`, or one before it. `None` if it is no longer there.
+    /// Piece `number`: the one at `head`, or an earlier one. `None` if it has been overwritten.
     pub fn piece(&self, number: u64) -> Option<Piece> {
         if number == 0 {
             return None;
@@ -165,10 +165,10 @@ impl<'a, W: Word, const SLOTS: usize> Ring<'a, W, SLOTS> {
         })
     }
 
-    /// Publishes the next piece. Only the writer who holds the lock calls this.
+    /// Publishes the next piece. Only called by the writer that holds the lock.
     pub fn publish(&self, piece: &Piece) {
         let next = self.head.load(Ordering::Relaxed) + 1;
-        // Orders the store of the present `head` (by the last call) before these words.
+        // Orders the store of the current `head` (by the last call) before these words.
         W::fence(Ordering::Release);
         let slot = self.slot(next);
         let words: Words = piece.words();
@@ -193,7 +193,7 @@ impl<'a, W: Word, const SLOTS: usize> Ring<'a, W, SLOTS> {
 
 #[cfg(test)]
 mod tests {
-    //! Every interleaving and every reordering that the memory model allows, by `loom`.
+    //! All interleavings and reorderings that the memory model allows, by `loom`.
 
     use super::*;
     use loom::sync::Arc;
@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    /// A piece all of whose words tell its number.
+    /// A piece in which every word shows its number.
     fn numbered(number: u64) -> Piece {
         Piece {
             start: number,
@@ -248,8 +248,8 @@ mod tests {
 
     fn model(check: impl Fn() + Sync + Send + 'static) {
         let mut builder = loom::model::Builder::new();
-        // Two switches away from a thread that could run on: enough to break every sequence lock
-        // that lacks a fence (the test below shows it), and a model that ends in seconds.
+        // At most two preemptions of a thread that could continue: enough to break any sequence
+        // lock that lacks a fence (the test below shows it), with a model that ends in seconds.
         builder.preemption_bound = Some(2);
         builder.check(check);
     }

@@ -14,34 +14,34 @@ use crate::track::Event;
 use crate::trust::{self, Choice, Why};
 
 /// The monotonic time. *Ordered*: it is read after everything that this thread has done and seen
-/// before, so a time that was handed over from another thread is never later. The one to take.
+/// before, so a time received from another thread is never later. This is the default choice.
 #[inline]
 pub fn now() -> Monotonic {
     Monotonic::from_nanos(process::nanos::<MONOTONIC, true>())
 }
 
-/// The monotonic time, *unordered*: never back within this thread, at half the cost of [`now`],
-/// but some nanoseconds early or late against what other threads do. For the length of an
-/// interval that one thread measures of its own work.
+/// The monotonic time, *unordered*: it never goes back within this thread, at half the cost of
+/// [`now`], but is some nanoseconds early or late relative to other threads' actions. For intervals
+/// of a thread's own work.
 #[inline]
 pub fn now_unordered() -> Monotonic {
     Monotonic::from_nanos(process::nanos::<MONOTONIC, false>())
 }
 
-/// The real time. Within a millisecond, it follows when the machine's clock is set.
+/// The real time. If the machine's clock is set, it follows within a millisecond.
 #[inline]
 pub fn real() -> Real {
     Real::from_nanos(process::nanos::<REAL, true>())
 }
 
-/// The time since boot, suspension included.
+/// The time since boot, including suspension.
 #[inline]
 pub fn boot() -> Boot {
     Boot::from_nanos(process::nanos::<BOOT, true>())
 }
 
-/// The monotonic time, and how far it may be from the kernel's `CLOCK_MONOTONIC` at the moment it
-/// was read; zero where it is the kernel's.
+/// The monotonic time, and how far it may be from the kernel's `CLOCK_MONOTONIC` at the moment of
+/// the reading; zero if it is the kernel's.
 pub fn now_with_error() -> (Monotonic, Duration) {
     let (nanos, error) = process::nanos_with_error::<MONOTONIC>();
     (Monotonic::from_nanos(nanos), Duration::from_nanos(error))
@@ -52,7 +52,7 @@ thread_local! {
     static TURN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Begins a turn of this thread's work: reads the time, and keeps it for [`coarse`].
+/// Begins a turn of this thread's work: reads the time, and stores it for [`coarse`].
 #[inline]
 pub fn turn() -> Monotonic {
     let now = now();
@@ -60,8 +60,8 @@ pub fn turn() -> Monotonic {
     now
 }
 
-/// The time of this thread's turn, for a nanosecond: as of the last [`turn`], or [`now`] in a
-/// thread that never began one. One time for all that is done in a turn.
+/// The time of this thread's turn, at the cost of a nanosecond: that of the last [`turn`], or
+/// [`now`] in a thread that never began one. Everything in a turn gets the same time.
 #[inline]
 pub fn coarse() -> Monotonic {
     match TURN.get() {
@@ -70,19 +70,19 @@ pub fn coarse() -> Monotonic {
     }
 }
 
-/// Counter, monotonic time and real time of one moment: converts between them, for moments within
-/// a minute or so. (The rates of the clocks change with time; take a new one every second.)
+/// The counter, monotonic time and real time of one moment: converts between them, for times within
+/// about a minute. (The rates of the clocks drift; take a new one every second.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conversion {
     count: u64,
     monotonic: Monotonic,
     real: Real,
-    /// Counts a second.
+    /// Counts per second.
     hertz: u64,
 }
 
 impl Conversion {
-    /// As of now. The counter is zero throughout where the time is not read from it.
+    /// The conversion as of now. The counter is always zero if the time is not read from it.
     pub fn now() -> Conversion {
         // Draws both pieces, if they are due.
         let (monotonic, real) = (now(), real());
@@ -107,17 +107,17 @@ impl Conversion {
         }
     }
 
-    /// The real time at a monotonic one.
+    /// Returns the real time at a monotonic one.
     pub fn real(&self, monotonic: Monotonic) -> Real {
         self.real.offset(monotonic.offset_from(self.monotonic))
     }
 
-    /// The monotonic time at a real one.
+    /// Returns the monotonic time at a real one.
     pub fn monotonic(&self, real: Real) -> Monotonic {
         self.monotonic.offset(real.offset_from(self.real))
     }
 
-    /// The count at a monotonic time; `None` where the counter is not used.
+    /// Returns the count at a monotonic time; `None` if the counter is not used.
     pub fn count_at(&self, monotonic: Monotonic) -> Option<u64> {
         if self.hertz == 0 {
             return None;
@@ -127,18 +127,18 @@ impl Conversion {
     }
 }
 
-/// Where the time of this process comes from, and why.
+/// The source of this process's time, and the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Report {
-    /// Whether it comes from the processor's counter.
+    /// Whether the source is the processor's counter.
     pub counter: bool,
-    /// Why.
+    /// The reason.
     pub why: Why,
-    /// Counts a second, as measured against the kernel's clock; zero where it is not used.
+    /// Counts per second, as measured against the kernel's clock; zero if the counter is not used.
     pub hertz: u64,
-    /// How far from the kernel's clock a reading may be, as of now.
+    /// How far a reading may be from the kernel's clock, as of now.
     pub error: Duration,
-    /// The test of the processors against each other, where it was made.
+    /// The comparison of the processors with each other, if it was made.
     pub crossing: Crossing,
     /// Whether the process runs on virtual processors.
     pub virtual_machine: bool,
@@ -175,10 +175,10 @@ impl fmt::Display for Report {
     }
 }
 
-/// Starts the clock with a program that will rely on it: tests the counters of all processors
-/// against each other (some milliseconds), decides, and waits until the rate is known (less than
-/// a millisecond). A clock that is read without this is as right where the kernel has tested the
-/// counters, and warms up on the way.
+/// Starts the clock in a program that will rely on it: compares the counters of all processors with
+/// each other (some milliseconds), decides, and waits until the rate is known (less than a
+/// millisecond). Without this call, the clock is equally accurate if the kernel has tested the
+/// counters, and warms up during use.
 pub fn start() -> Report {
     let (wish, _) = Choice::from_environment();
     let mut crossing = Crossing::default();
@@ -192,7 +192,7 @@ pub fn start() -> Report {
     report_with(crossing)
 }
 
-/// Where the time comes from, without the test of all processors.
+/// The source of the time, without the comparison of all processors.
 pub fn report() -> Report {
     report_with(Crossing::default())
 }
@@ -201,7 +201,7 @@ fn report_with(crossing: Crossing) -> Report {
     let why = process::judge(Choice::from_environment().0);
     let counter = process::uses_counter();
     let begin = KernelTime::now();
-    // A clock source that takes microseconds to read takes milliseconds to measure a rate by.
+    // With a clock source that takes microseconds to read, measuring a rate takes milliseconds.
     while counter && !process::is_tracking(KernelClock::Monotonic) && begin.passed() < 100_000_000 {
         let _ = (now(), real());
     }
@@ -229,8 +229,8 @@ impl KernelTime {
     }
 }
 
-/// Sets the function that is told, in words, when the counter is dropped or taken up again, or
-/// the real time was set. The first one set stays.
+/// Sets the function that is notified, with a description, when the counter is dropped or used
+/// again, or the real time was set. Only the first call has an effect.
 pub fn on_change(function: fn(&str)) {
     static FUNCTION: OnceLock<fn(&str)> = OnceLock::new();
     if FUNCTION.set(function).is_ok() {
@@ -244,11 +244,11 @@ pub fn on_change(function: fn(&str)) {
     }
 }
 
-/// An event of one of the clocks, in words.
+/// The description of an event of one of the clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Words(KernelClock, Event);
 
-/// An event of one of the clocks, in words.
+/// Describes an event of one of the clocks.
 pub fn words(kind: KernelClock, event: Event) -> Words {
     Words(kind, event)
 }

@@ -1,12 +1,12 @@
 //! Whether the counter can be trusted, and why (not).
 //!
-//! The kernel tests the counter far better than a program can: over all processors at their
-//! start, against other clocks ever after, with a list of broken machines. So its judgement
-//! counts: the counter is used where the kernel's own clock source is the counter. Where it is
-//! another (some virtual machines, HPET after a false alarm), a user may trust the counter by
-//! hand; then it still must be invariant and pass the test over all processors (`cross.rs`).
+//! The kernel tests the counter far better than a program can: on all processors at their start,
+//! against other clocks ever after, with a list of broken machines. So its judgement counts: the
+//! counter is used if it is the kernel's own clock source. If the kernel uses another (some virtual
+//! machines, HPET after a false alarm), a user may choose to trust the counter; then it must still
+//! be invariant and pass the comparison of all processors (`cross.rs`).
 //!
-//! Nothing here allocates: the preload library asks in programs that are just starting.
+//! Nothing here allocates: the preload library calls it in programs that are just starting.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -16,23 +16,23 @@ use reelway_sys::tsc;
 /// The environment variable that overrides the judgement.
 pub const VARIABLE: &CStr = c"REELWAY_CLOCK";
 
-/// What a user asks for.
+/// The user's choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Choice {
-    /// The counter where it is to be trusted (`auto`, or nothing).
+    /// The counter if it can be trusted (`auto`, or unset).
     #[default]
     Auto,
     /// The kernel's clock (`off`).
     Off,
     /// The counter although the kernel does not use it (`trust`).
     Trust,
-    /// The same, and although the processor does not say that it is invariant (`force`): some
-    /// hypervisors keep that from their guests.
+    /// The same, even if the processor does not report it as invariant (`force`): some hypervisors
+    /// hide that from their guests.
     Force,
 }
 
 impl Choice {
-    /// What the environment says; what it says wrongly counts as nothing said, and is given back.
+    /// Reads the choice from the environment; an unknown value counts as unset, and is returned.
     pub fn from_environment() -> (Choice, Option<Text>) {
         let mut buffer = [0; 16];
         match tsc::environment(VARIABLE, &mut buffer) {
@@ -45,7 +45,7 @@ impl Choice {
     }
 }
 
-/// Why the time comes from where it comes.
+/// Why the time comes from its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// The kernel's clock source is the counter.
@@ -56,7 +56,7 @@ pub enum Why {
     SwitchedOff,
     /// The counter must not be read (`prctl(PR_SET_TSC)`).
     Forbidden,
-    /// The processor does not promise that it runs at one rate.
+    /// The processor does not guarantee that it runs at one rate.
     NotInvariant,
     /// The kernel uses another clock source.
     OtherSource(Text),
@@ -64,7 +64,7 @@ pub enum Why {
     SourceUnknown,
     /// The process is in a time namespace of its own.
     TimeNamespace,
-    /// The counters of two processors are apart by this many counts.
+    /// The counters of two processors differ by this many counts.
     ProcessorsApart(u64),
 }
 
@@ -107,7 +107,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// A short text in place.
+/// A short text in a fixed buffer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Text {
     bytes: [u8; 24],
@@ -115,7 +115,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// The start of `text`, as much as there is room for.
+    /// The start of `text`, as much as fits.
     pub fn new(text: &[u8]) -> Text {
         let mut bytes = [0; 24];
         let length = text.len().min(bytes.len());
@@ -126,7 +126,7 @@ impl Text {
         }
     }
 
-    /// The text; a byte that is no character becomes a question mark.
+    /// The text, with a question mark for every byte that is not printable ASCII.
     pub fn chars(&self) -> impl Iterator<Item = char> + '_ {
         self.bytes[..usize::from(self.length)].iter().map(|&byte| {
             if byte.is_ascii_graphic() {
@@ -157,7 +157,7 @@ pub struct Counter;
 pub const COUNTER: Counter = Counter;
 
 impl Counter {
-    /// Its name for people.
+    /// Its name for users.
     pub const fn name(&self) -> &'static str {
         if cfg!(target_arch = "x86_64") {
             "tsc"
@@ -166,7 +166,7 @@ impl Counter {
         }
     }
 
-    /// Where the kernel names its clock source.
+    /// The file in which the kernel names its clock source.
     pub const fn path(&self) -> &'static CStr {
         c"/sys/devices/system/clocksource/clocksource0/current_clocksource"
     }
@@ -175,7 +175,7 @@ impl Counter {
 /// The inode of the time namespace in which a machine boots (Linux's `PROC_TIME_INIT_INO`).
 const FIRST_TIME_NAMESPACE: &[u8] = b"time:[4026531834]";
 
-/// Judges the counter, but for the test over all processors.
+/// Judges the counter, except for the comparison of all processors.
 pub fn judge(wish: Choice) -> Why {
     if wish == Choice::Off {
         return Why::SwitchedOff;
@@ -185,8 +185,8 @@ pub fn judge(wish: Choice) -> Why {
     }
     let mut buffer = [0; 64];
     // Not readable: no `/proc`, or a kernel without time namespaces. The clocks are right in any
-    // namespace, for they follow what the kernel shows to this process; but in one of its own a
-    // process may be moved to yet another.
+    // namespace, because they follow what the kernel shows to this process; but a process in one of
+    // its own may be moved to yet another.
     match tsc::read_link(c"/proc/self/ns/time", &mut buffer) {
         None => {}
         Some(link) if link == FIRST_TIME_NAMESPACE => {}
@@ -194,7 +194,8 @@ pub fn judge(wish: Choice) -> Why {
     }
     let source = tsc::read_small_file(COUNTER.path(), &mut buffer).map(<[u8]>::trim_ascii);
     match (source, wish) {
-        // Asking the processor costs two exits to the hypervisor, and the kernel has asked.
+        // Querying the processor costs two exits to the hypervisor, and the kernel has done it
+        // already.
         (Some(name), _) if name == COUNTER.name().as_bytes() => Why::KernelUsesIt,
         (_, Choice::Trust) if !tsc::invariant() => Why::NotInvariant,
         (name, Choice::Trust | Choice::Force) => {

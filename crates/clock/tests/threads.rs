@@ -1,4 +1,4 @@
-//! The clock of this process under many threads, on the machine as it is.
+//! The clock of this process with many threads, on the real machine.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -66,7 +66,7 @@ fn it_stays_within_five_microseconds_of_the_kernels_clock_on_a_busy_machine() {
             let before = KernelClock.now();
             let (ours, ours_real) = (now(), real());
             let after = KernelClock.now();
-            // What lies wider than this says more about the scheduler.
+            // A wider interval says more about the scheduler.
             if after - before > Duration::from_micros(2) {
                 continue;
             }

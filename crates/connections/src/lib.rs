@@ -1,7 +1,7 @@
-//! How many connections there may be, in all and from one address.
+//! Limits on the number of connections, in total and per peer address.
 //!
-//! Every server of this machine that strangers connect to has such limits: one address must not take the places of all
-//! others.
+//! Every server in this project that accepts connections from strangers has such limits: no single
+//! address may use up all the places.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -10,24 +10,24 @@ use std::sync::{Arc, Mutex};
 
 use reelway_supervise as supervise;
 
-/// Which limit is reached.
+/// The limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TooMany {
-    /// The one for all connections.
+    /// The limit on all connections.
     InAll {
-        /// Connections that are open.
+        /// Connections currently open.
         open: usize,
     },
-    /// The one for the connections of one address.
+    /// The limit on connections from one address.
     OfPeer {
         /// The peer's address, or its network: [`network`].
         network: IpAddr,
-        /// Connections of it that are open.
+        /// Connections currently open from it.
         open: usize,
     },
 }
 
-/// Counts connections against two limits; clones count together.
+/// Counts connections against two limits. Clones share one count.
 #[derive(Clone)]
 pub struct Limits {
     all: usize,
@@ -38,18 +38,18 @@ pub struct Limits {
 #[derive(Default)]
 struct Counts {
     all: usize,
-    /// By network; none is 0.
+    /// Open connections by network; networks without any have no entry.
     of_peer: HashMap<IpAddr, usize>,
 }
 
-/// A connection that is counted until this is dropped.
+/// A counted connection; dropping it ends the count.
 pub struct Counted {
     network: IpAddr,
     counts: Arc<Mutex<Counts>>,
 }
 
 impl Limits {
-    /// At most `all` connections, and `of_peer` from one address.
+    /// Allows at most `all` connections in total and `of_peer` from one address.
     pub fn new(all: usize, of_peer: usize) -> Limits {
         Limits {
             all,
@@ -61,7 +61,7 @@ impl Limits {
     /// Counts a connection from `peer`.
     ///
     /// # Errors
-    /// A limit is reached; nothing is counted.
+    /// Returns the limit that was reached; nothing is counted then.
     pub fn enter(&self, peer: IpAddr) -> Result<Counted, TooMany> {
         let network = network(peer);
         let mut counts = supervise::whole(self.counts.lock());
@@ -94,7 +94,7 @@ impl Drop for Counted {
     }
 }
 
-/// What one subscriber has: an IPv4 address, or an IPv6 /64 (RFC 6177).
+/// Returns the network that one subscriber has: an IPv4 address, or an IPv6 /64 (RFC 6177).
 pub fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),

@@ -1,20 +1,22 @@
-//! Hashes that are the same in every process: tables whose order depends on nothing but what is put into them.
+//! Hashes that are the same in every process: the order of a table depends on nothing
+//! but its contents.
 //!
-//! For small keys made of integers that this program gave out itself. Whoever can choose the keys could fill a table
-//! with keys of one hash: for names and addresses that come from outside there is `BTreeMap`.
+//! For small keys made of integers that this program assigns itself. An attacker who can choose the
+//! keys could fill a table with keys of the same hash: use `BTreeMap` for names and
+//! addresses from outside.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A table in which nothing differs from one process to the next.
+/// A hash table that behaves the same in every process.
 pub type FixedMap<K, V> = HashMap<K, V, BuildHasherDefault<FixedHasher>>;
 
-/// Begins with the fraction of π, so that a key of zeros is no special case.
+/// The initial state, the fraction of π, so that a key of zeros is no special case.
 const START: u64 = 0x243f_6a88_85a3_08d3;
 /// 2^64 divided by the golden ratio.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Folds each word in by a multiplication whose upper half comes to the lower one.
+/// Folds in each word by a multiplication whose upper half is combined with the lower one.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedHasher(u64);
 
@@ -28,7 +30,7 @@ impl Hasher for FixedHasher {
     #[inline]
     fn write_u64(&mut self, word: u64) {
         let wide = u128::from(self.0 ^ word) * u128::from(FACTOR);
-        // Not the product alone, of which nothing would be left if the two were equal.
+        // Not the product alone: if the two were equal, nothing would be left of it.
         self.0 = (wide as u64 ^ (wide >> 64) as u64).wrapping_add(START);
     }
 
@@ -74,7 +76,7 @@ mod tests {
 
     #[test]
     fn the_blocks_of_some_films_spread_evenly() {
-        // By the lower bits, which choose the place, and by the upper seven, which are compared first.
+        // The lower bits choose the place, and the upper seven are compared first.
         for shift in [0, 57] {
             let mut places = vec![0u32; 128];
             for (film, block) in (0..64).flat_map(|film| (0..64).map(move |block| (film, block))) {

@@ -1,12 +1,12 @@
-//! What makes a run repeatable: random numbers from a seed, and hash tables without one.
+//! Building blocks of repeatable runs: random numbers from a seed, and hash tables without one.
 //!
-//! Both are the same in every process, on every machine and in every version. Neither asks the system for
-//! anything, so pure crates may use them.
+//! Both are the same in every process, on every machine and in every version. Neither calls the
+//! system, so pure crates may use them.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
 //! | `random.rs` | [`Random`]: random numbers from a seed |
-//! | `hash.rs` | [`FixedMap`]: a hash table whose order depends only on what is put into it |
+//! | `hash.rs` | [`FixedMap`]: a hash table whose order depends only on its contents |
 #![forbid(unsafe_code)]
 
 mod hash;

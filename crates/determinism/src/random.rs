@@ -1,17 +1,19 @@
-//! Random numbers from a seed: splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
-//! generators", 2014), a counter whose values are mixed.
+//! Random numbers from a seed: splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom
+//! number generators", 2014), a counter whose values are mixed.
 
-/// A generator. Good for simulations and tests, and not for secrets.
+/// A random number generator, suitable for simulations and tests, but not for secrets.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers of this seed. Those of another seed have nothing in common with them, even if it is the next one.
+    /// Creates the generator of a seed. The sequences of different seeds are unrelated, even if the
+    /// seeds are consecutive.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    /// The numbers of one of many, by its number: they do not depend on what the others draw.
+    /// Creates one of many generators of a seed: its numbers do not depend on how many
+    /// the others draw.
     pub fn nth(seed: u64, number: u64) -> Random {
         // The factor differs from the step of `bits`, so that no sequence is a part of the next one.
         let mut random = Random(seed ^ number.wrapping_mul(0xd1b5_4a32_d192_ed03));
@@ -19,7 +21,7 @@ impl Random {
         random
     }
 
-    /// 64 bits, each 0 or 1 equally often.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -28,59 +30,62 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to below 1.
+    /// Returns a number from 0 (inclusive) to 1 (exclusive).
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// From `low` to below `high`.
+    /// Returns a number from `low` (inclusive) to `high` (exclusive).
     pub fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.unit()
     }
 
-    /// Exponentially distributed: the time until the next event of a Poisson process, whose events are `mean` apart.
+    /// Returns an exponentially distributed number: the time until the next event of a Poisson
+    /// process whose events are `mean` apart on average.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * (1.0 - self.unit()).ln()
     }
 
-    /// A whole number from `from` to below `to`; `from` if there is none between them.
+    /// Returns a whole number from `from` (inclusive) to `to` (exclusive); `from` if the
+    /// range is empty.
     ///
-    /// Small numbers are more likely, by a share of the range's length over 2^64.
+    /// Small numbers are more likely, by the range's length divided by 2^64.
     pub fn within(&mut self, from: u64, to: u64) -> u64 {
         from + self.bits() % to.saturating_sub(from).max(1)
     }
 
-    /// A whole number below `count`; 0 if that is 0.
+    /// Returns a whole number below `count`; 0 if `count` is 0.
     pub fn below(&mut self, count: usize) -> usize {
         self.within(0, count as u64) as usize
     }
 
-    /// True with a probability of `chance`.
+    /// Returns true with a probability of `chance`.
     pub fn happens(&mut self, chance: f64) -> bool {
         self.unit() < chance
     }
 
-    /// True once in so many times on average.
+    /// Returns true once in `times` calls on average.
     pub fn once_in(&mut self, times: u64) -> bool {
         self.within(0, times) == 0
     }
 
-    /// One of these, each equally often.
+    /// Returns one of these elements, each with the same probability.
     ///
     /// # Panics
-    /// If there is none.
+    /// If `of` is empty.
     pub fn one_of<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }
 
-    /// A place in `weights`, each as often as its weight says; 0 if there are none.
+    /// Returns an index into `weights`, with a probability proportional to its weight; 0 if there
+    /// are none.
     pub fn pick(&mut self, weights: &[f64]) -> usize {
         let mut left = self.unit() * weights.iter().sum::<f64>();
         let place = weights.iter().position(|weight| {
             left -= weight;
             left < 0.0
         });
-        // Rounding may leave a rest behind the last one.
+        // Rounding may leave a remainder after the last one.
         place.unwrap_or(weights.len().saturating_sub(1))
     }
 }

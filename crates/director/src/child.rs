@@ -1,11 +1,12 @@
-//! Programs that run beside this one.
+//! Child processes.
 
 use std::process::Stdio;
 
 use reelway_sys::children;
 use tokio::process::Command;
 
-/// Has a program read nothing, hand over what it says, and end with this one.
+/// Prepares a command: standard input is empty, output is piped, and the process ends with this
+/// one.
 pub(crate) fn attach(command: &mut Command) -> &mut Command {
     command
         .stdin(Stdio::null())

@@ -17,42 +17,42 @@ use crate::sections::{
 /// The commented reference configuration.
 pub const REFERENCE: &str = include_str!("config.toml");
 
-/// Most edges of a director: each is checked every second.
+/// Maximum number of edges: each is checked every second.
 const MOST_EDGES: usize = 256;
-/// The largest weight of the kernel.
+/// The kernel's maximum weight.
 const MOST_WEIGHT: u32 = 65_535;
 
-/// What a director does.
+/// The director's configuration.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// The virtual address.
     pub address: Option<IpAddr>,
-    /// The interface that has it; empty: the one that leads to the edges.
+    /// The interface of the virtual address; empty: the one that leads to the edges.
     pub interface: String,
     /// How packets reach the edges.
     #[serde(deserialize_with = "method")]
     pub method: Method,
-    /// Which edge a viewer is sent to.
+    /// Chooses the edge for each viewer.
     #[serde(deserialize_with = "scheduler")]
     pub scheduler: Scheduler,
-    /// Weights are multiplied by what the edges' networks carry.
+    /// Whether weights are multiplied by the capacity of the edges' networks.
     pub weigh_by_capacity: bool,
-    /// Seconds for which a viewer's address stays with its edge; 0: not at all.
+    /// Seconds for which a viewer's address stays with its edge; 0: no persistence.
     pub persistence: u32,
-    /// Bits of the address that count for that; 0: all.
+    /// Number of address bits that persistence compares; 0: all.
     pub persistence_prefix: u8,
-    /// Firewall mark.
+    /// The firewall mark.
     pub mark: u32,
-    /// Ports of the edges and of the virtual address.
+    /// Ports of the edges and the virtual address.
     pub ports: Ports,
     /// Addresses of films.
     pub films: FilmsConfig,
-    /// Where the director's page is.
+    /// Address of the director's page.
     pub http: Page,
     /// How edges are checked.
     pub health: HealthConfig,
-    /// A second director.
+    /// Failover between several directors.
     pub failover: FailoverConfig,
     /// The edges.
     pub edge: Vec<EdgeConfig>,
@@ -80,19 +80,19 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads a file; it is not checked yet.
+    /// Reads a configuration file without checking its values.
     ///
     /// # Errors
-    /// It cannot be read, or is not understood.
+    /// The file cannot be read or parsed.
     pub fn read(path: &Path) -> anyhow::Result<Config> {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         toml::from_str(&text).with_context(|| path.display().to_string())
     }
 
-    /// Checks it.
+    /// Checks the configuration.
     ///
     /// # Errors
-    /// What is missing, out of its range, or does not go together.
+    /// A value is missing, out of range or in conflict with another.
     pub fn check(&self) -> anyhow::Result<()> {
         let address = self.virtual_address()?;
         ensure!(
@@ -245,17 +245,18 @@ impl Config {
         Ok(())
     }
 
-    /// The virtual address.
+    /// Returns the virtual address.
     ///
     /// # Errors
-    /// There is none.
+    /// None is configured.
     pub fn virtual_address(&self) -> anyhow::Result<IpAddr> {
         self.address.context(
             "no virtual address: name one (--address 192.0.2.100), or set `address` in the configuration",
         )
     }
 
-    /// What of another configuration a director that runs cannot take over, if there is anything.
+    /// Returns the key that a running director cannot change, if it differs in another
+    /// configuration.
     pub fn differs_too_much(&self, other: &Config) -> Option<&'static str> {
         match self {
             _ if self.address != other.address => Some("address"),
@@ -266,24 +267,24 @@ impl Config {
             _ if self.ports != other.ports => Some("ports"),
             _ if self.films.addresses != other.films.addresses => Some("films.addresses"),
             _ if self.failover != other.failover => Some("failover"),
-            // The settings that let the answers in are made at the start.
+            // The kernel settings that accept the answers to checks are made only at the start.
             _ if other.health.through && !self.health.through => Some("health.through"),
             _ => None,
         }
     }
 
-    /// Time between two checks of an edge.
+    /// Returns the time between two checks of an edge.
     pub fn every(&self) -> Duration {
         Duration::from_secs_f64(self.health.every)
     }
 
-    /// Where an edge is checked over RTSP and over HTTP.
+    /// Returns the addresses at which an edge is checked: RTSP and HTTP.
     pub fn checked_at(&self, edge: &EdgeConfig) -> [SocketAddr; 2] {
         [self.ports.rtsp, self.ports.http].map(|port| SocketAddr::new(edge.address, port))
     }
 }
 
-/// Whether it can stand in a request.
+/// Whether a text can be the path of an HTTP request.
 fn is_path(text: &str) -> bool {
     text.starts_with('/') && text.len() <= 1000 && text.chars().all(|c| c.is_ascii_graphic())
 }
@@ -296,7 +297,7 @@ mod tests {
     fn the_reference_is_the_defaults() {
         let reference: Config = toml::from_str(REFERENCE).unwrap();
         assert_eq!(reference, Config::default());
-        // And what is commented out is understood.
+        // Keys that are commented out are valid, too.
         let whole: String = REFERENCE
             .lines()
             .map(|line| match line.strip_prefix("# ") {

@@ -1,4 +1,5 @@
-//! Several directors with one address: keepalived moves it, and the kernels tell each other which connections they know.
+//! Failover between directors that share one address: keepalived moves it, and the kernels exchange
+//! their connections.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -19,25 +20,27 @@ use crate::config::Config;
 use crate::setup::run as run_program;
 use crate::vrrp::{self, State};
 
-/// How long keepalived stays down when it has ended by itself.
+/// Time between keepalived's exit and its restart.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Files: where keepalived says who has the address, and its configuration.
+/// Names of the FIFO to which keepalived writes its state changes, and of its configuration.
 const STATES: &str = "states";
 const CONFIGURATION: &str = "keepalived.conf";
-/// Halves of the synchronisation.
+/// Both halves of connection synchronisation.
 const ROLES: [SyncRole; 2] = [SyncRole::Receive, SyncRole::Send];
 
-/// Connections that this kernel and those of the other directors tell each other, until it is dropped.
+/// Connection synchronisation between this kernel and those of the other directors. It ends when
+/// this is dropped.
 pub(crate) struct Sync<'a> {
     table: &'a Table,
     started: Vec<SyncRole>,
-    /// Says to the next director, if this one is killed, that the synchronisation is ours to stop.
+    /// A file that marks the synchronisation as this director's. If it is killed, the next one
+    /// stops it.
     mark: PathBuf,
     stays: bool,
 }
 
 impl<'a> Sync<'a> {
-    /// Starts what does not run yet.
+    /// Starts the halves that do not run yet.
     pub fn start(
         table: &'a Table,
         config: &Config,
@@ -52,7 +55,8 @@ impl<'a> Sync<'a> {
             mark,
             stays: false,
         };
-        // Both halves on each: who has the address sends, and the others have nothing to send.
+        // Both halves run on every director: the one with the address sends, and the others have
+        // nothing to send.
         for role in ROLES {
             if table.start_sync(role, interface, config.failover.router)? || is_ours {
                 sync.started.push(role);
@@ -62,7 +66,7 @@ impl<'a> Sync<'a> {
         Ok(sync)
     }
 
-    /// Leaves it running.
+    /// Leaves the synchronisation running.
     pub fn leave(mut self) {
         self.stays = true;
     }
@@ -82,10 +86,10 @@ impl Drop for Sync<'_> {
     }
 }
 
-/// Keepalived, which runs until this is stopped or dropped.
+/// The keepalived process. It runs until this is stopped or dropped.
 pub(crate) struct Failover {
     address: IpAddr,
-    /// Its configuration, FIFO and process numbers.
+    /// Directory of its configuration, FIFO and PID files.
     dir: PathBuf,
     states: Lines<BufReader<Receiver>>,
     board: Arc<Board>,
@@ -93,7 +97,7 @@ pub(crate) struct Failover {
 }
 
 impl Failover {
-    /// Starts keepalived. Its files are in this directory.
+    /// Starts keepalived with its files in this directory.
     pub fn start(
         config: &Config,
         interface: &str,
@@ -102,13 +106,14 @@ impl Failover {
     ) -> anyhow::Result<Failover> {
         let address = config.virtual_address()?;
         let states = dir.join(STATES);
-        // Of one that was killed.
+        // A FIFO of a director that was killed.
         let _ = std::fs::remove_file(&states);
         let words = ["mkfifo".to_owned(), states.display().to_string()];
         run_program(&words, "").map_err(anyhow::Error::msg)?;
         let text = vrrp::configuration(config, address, interface, &states);
         std::fs::write(dir.join(CONFIGURATION), text)?;
-        // Opened for both, so that it has no end while keepalived is down.
+        // Opened for reading and writing, so that the FIFO does not report its end while keepalived
+        // is down.
         let states = OpenOptions::new().read_write(true).open_receiver(&states)?;
         Ok(Failover {
             address,
@@ -119,13 +124,13 @@ impl Failover {
         })
     }
 
-    /// Says who has the address, and starts keepalived again when it ends. Goes on until it is dropped.
+    /// Logs state changes, and restarts keepalived when it ends. Runs until it is dropped.
     pub async fn watch(&mut self) {
         loop {
             tokio::select! {
                 line = self.states.next_line() => match line {
                     Ok(Some(line)) => self.say(&line),
-                    // It has a writer: this process.
+                    // Not expected: this process itself is a writer of the FIFO.
                     Ok(None) | Err(_) => tokio::time::sleep(PAUSE).await,
                 },
                 status = self.keepalived.wait() => {
@@ -156,7 +161,7 @@ impl Failover {
         }
     }
 
-    /// Ends keepalived: another director has the address at once.
+    /// Ends keepalived, so that another director gets the address at once.
     pub async fn stop(mut self) {
         if let Some(id) = self.keepalived.id() {
             let _ = children::terminate(id);
@@ -167,14 +172,15 @@ impl Failover {
 
 impl Drop for Failover {
     fn drop(&mut self) {
-        // Keepalived removes the files with its numbers.
+        // Keepalived removes its PID files.
         for name in [STATES, CONFIGURATION] {
             let _ = std::fs::remove_file(self.dir.join(name));
         }
     }
 }
 
-/// Starts keepalived with the configuration in this directory. It ends with this program, and gives the address up then.
+/// Starts keepalived with the configuration in this directory. It ends with this program and then
+/// gives up the address.
 fn keepalived(dir: &Path) -> anyhow::Result<Child> {
     let mut command = Command::new("keepalived");
     command
@@ -193,7 +199,7 @@ fn keepalived(dir: &Path) -> anyhow::Result<Child> {
     Ok(child)
 }
 
-/// Takes what a program says, for those who look for a fault.
+/// Logs the output of a program at debug level.
 fn show(output: Option<impl AsyncRead + Unpin + Send + 'static>) {
     let Some(output) = output else { return };
     tokio::spawn(async move {

@@ -1,45 +1,47 @@
-//! What becomes of viewers if an edge goes: whether the others have room for them, and which films must be fetched anew. Pure.
+//! Forecast of an edge's failure: whether the other edges have room for its viewers, and which
+//! films they must fetch again. Pure.
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-/// What is known of an edge.
+/// State of an edge.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
-    /// It gets viewers.
+    /// Whether it gets viewers.
     pub is_up: bool,
-    /// Sessions there.
+    /// Number of its sessions.
     pub viewers: u64,
-    /// Bytes a second that are booked and that are free; `None`: it has no limit, or does not say.
+    /// Booked and free bytes per second; `None` if it has no limit or does not report one.
     pub network: Option<Booked>,
-    /// Films that are watched there.
+    /// Films that are being watched there.
     pub films: BTreeSet<String>,
 }
 
-/// Bytes a second of an edge's network.
+/// Bytes per second of an edge's network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Booked {
     pub booked: u64,
     pub free: u64,
 }
 
-/// What happens if an edge goes.
+/// Forecast of an edge's failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Without {
-    /// Viewers who would have to go elsewhere.
+    /// Number of viewers who would have to move to other edges.
     pub viewers: u64,
-    /// Bytes a second that they have booked; `None`: not known.
+    /// Bytes per second that they have booked; `None` if not known.
     pub booked: Option<u64>,
-    /// Bytes a second that the others have free; `None`: one of them has no limit, or does not say.
+    /// Bytes per second that are free on the other edges; `None` if one of them has no limit or
+    /// does not report it.
     pub room: Option<u64>,
-    /// Whether the others have room for all of them; `None`: not known.
+    /// Whether the other edges have room for all of them; `None` if not known.
     pub fits: Option<bool>,
-    /// Films that only this edge is sending: another one would fetch them.
+    /// Films that only this edge is sending; another one would have to fetch them.
     pub films: Vec<String>,
 }
 
-/// What happens if this one of the edges goes.
+/// Forecasts what happens if the edge with index `gone` fails.
 pub(crate) fn without(edges: &[Known], gone: usize) -> Without {
     let edge = &edges[gone];
     let others = || {

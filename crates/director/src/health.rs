@@ -1,4 +1,4 @@
-//! Whether an edge is well, by what its checks say. Pure: time comes with each check.
+//! Whether an edge is healthy according to its checks. Pure: time comes with each check.
 
 use std::time::Duration;
 
@@ -10,26 +10,27 @@ use crate::sections::HealthConfig;
 #[derive(Clone, Debug)]
 pub(crate) struct Health {
     is_up: bool,
-    /// Checks in a row that said otherwise than `is_up`.
+    /// Number of consecutive checks whose result contradicts `is_up`.
     against: u32,
-    /// When it came back; `None`: it was well from the beginning, or its weight is whole again.
+    /// When it recovered; `None` if it was healthy from the beginning.
     since: Option<Monotonic>,
-    /// What was wrong at the last check that failed.
+    /// Result of the last check that failed.
     trouble: Option<String>,
     checked: bool,
 }
 
-/// What has changed by a check.
+/// A change of state that a check has caused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// It gets viewers from now on.
+    /// The edge gets viewers from now on.
     Up,
-    /// It gets none from now on; why.
+    /// The edge gets no viewers from now on, for this reason.
     Down(String),
 }
 
 impl Health {
-    /// Nothing is known yet, and a director that starts does not let viewers wait: one check tells.
+    /// Creates the state of an edge of which nothing is known. The first check decides, so that
+    /// viewers do not wait for a director that starts.
     pub fn new() -> Health {
         Health {
             is_up: false,
@@ -40,7 +41,7 @@ impl Health {
         }
     }
 
-    /// An edge that gets viewers already, from the director before this one.
+    /// Creates the state of an edge that already has viewers, from a previous director.
     pub fn up() -> Health {
         Health {
             is_up: true,
@@ -49,7 +50,8 @@ impl Health {
         }
     }
 
-    /// An edge that is added while others have viewers: it has to be well for as long as one that comes back.
+    /// Creates the state of an edge that is added while others have viewers. It has to pass as many
+    /// checks as an edge that recovers.
     pub fn added() -> Health {
         Health {
             checked: true,
@@ -57,7 +59,7 @@ impl Health {
         }
     }
 
-    /// A check ended at `now`.
+    /// Enters the result of a check that ended at `now`.
     pub fn checked(
         &mut self,
         result: Result<(), String>,
@@ -101,19 +103,20 @@ impl Health {
         }
     }
 
-    /// Why it gets no viewers, if that is so and known.
+    /// Returns why the edge gets no viewers, if it gets none and the reason is known.
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref().filter(|_| !self.is_up)
     }
 
-    /// The share of its weight that it gets, in thousandths; 0: it gets no viewers.
+    /// Returns the share of its weight that the edge gets, in thousandths; 0: it gets no viewers.
     pub fn share(&self, now: Monotonic, config: &HealthConfig) -> u32 {
         let slow_start = Duration::from_secs(config.slow_start.into());
         match (self.is_up, self.since) {
             (false, _) => 0,
             (true, Some(since)) if now.since(since) < slow_start => {
                 let part = now.since(since).as_secs_f64() / slow_start.as_secs_f64();
-                // From a twentieth on: with nothing at all it would never begin.
+                // At least a twentieth: with a weight of 0 the edge would never get its first
+                // viewers.
                 ((part * 1000.0) as u32).max(50)
             }
             (true, _) => 1000,
@@ -138,7 +141,7 @@ mod tests {
         Monotonic::from_nanos(seconds * 1_000_000_000)
     }
 
-    /// What each of these checks changes, a second apart.
+    /// Enters these checks, a second apart, and returns the change that each causes.
     fn changes(health: &mut Health, from: u64, checks: &str) -> Vec<Option<Event>> {
         let check = |(second, check)| {
             let result = match check {

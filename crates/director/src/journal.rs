@@ -1,14 +1,14 @@
-//! How settings are put back, kept in a file until they are: a program that is killed leaves it to the next one.
+//! An undo journal in a file: if a program is killed, the next one puts its settings back.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// The directory for what lasts until the machine's next start, of this network namespace.
+/// Returns the directory for state of this network namespace that lasts until the machine restarts.
 ///
 /// # Errors
-/// It cannot be made, or the namespace has no number.
+/// The directory cannot be made, or the namespace has no number.
 pub fn directory(role: &str, name: &str) -> io::Result<PathBuf> {
     let namespace = std::fs::read_link("/proc/thread-self/ns/net")?;
     let namespace = namespace.to_string_lossy();
@@ -18,23 +18,23 @@ pub fn directory(role: &str, name: &str) -> io::Result<PathBuf> {
     Ok(dir)
 }
 
-/// How a setting is put back.
+/// How to put a setting back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Undo {
-    /// By this command.
+    /// Run this command.
     Run(Vec<String>),
-    /// The kernel setting had this value.
+    /// Restore the kernel setting to this value.
     Set { key: String, value: String },
 }
 
-/// What is to be put back, in the order in which it was made.
+/// Undo steps, in the order in which the settings were made.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Entries {
     undo: Vec<Undo>,
 }
 
-/// The file.
+/// The journal and its file.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
@@ -42,7 +42,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// What an earlier program left in this directory, if it did.
+    /// Opens the journal with what an earlier program left in this directory.
     pub fn open(dir: &Path) -> io::Result<Journal> {
         let path = dir.join("undo.toml");
         let entries = match std::fs::read_to_string(&path) {
@@ -53,7 +53,7 @@ impl Journal {
         Ok(Journal { path, entries })
     }
 
-    /// A setting was made.
+    /// Records that a setting was made.
     pub fn push(&mut self, undo: Undo) -> io::Result<()> {
         if self.entries.undo.contains(&undo) {
             return Ok(());
@@ -62,12 +62,13 @@ impl Journal {
         self.write()
     }
 
-    /// How many are to be put back.
+    /// Returns the number of settings to be put back.
     pub fn len(&self) -> usize {
         self.entries.undo.len()
     }
 
-    /// All but the first `stay` of them: the last is to be put back first. The file goes where none stay.
+    /// Removes all but the first `stay` entries and returns them, last one first. The file is
+    /// deleted if none stay.
     pub fn take(&mut self, stay: usize) -> impl Iterator<Item = Undo> {
         let stay = stay.min(self.len());
         let taken = self.entries.undo.split_off(stay);

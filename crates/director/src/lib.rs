@@ -1,43 +1,45 @@
-//! The director: several edges behind one virtual address, by the kernel's IPVS.
+//! The director: several edges behind one virtual address, with the kernel's IPVS.
 //!
-//! Packets to the virtual address and Reelway's ports get a firewall mark, and one IPVS service takes all packets with it:
-//! so a viewer's RTSP, HTTP and RTCP go to the same edge. The director adds the edges that are well to that service, takes
-//! those out that are not, and leaves other programs' services alone. Each edge also has a service of its own, through which
-//! it is checked by the way that viewers' packets take.
+//! Packets to the virtual address and Reelway's ports get a firewall mark, and one IPVS service
+//! takes all packets with this mark, so a viewer's RTSP, HTTP and RTCP go to the same edge. The
+//! director adds healthy edges to that service, removes the others, and leaves other programs'
+//! services alone. Each edge also has a service of its own, through which it is checked by the path
+//! that viewers' packets take.
 //!
-//! Beside the virtual address, films may have addresses: edges send a viewer who begins to the one that belongs to their
-//! film, and all of these addresses are one more service, whose scheduler chooses the edge by the address that is asked for.
-//! Then each edge has UDP ports of its own, which lead to its own service: a report reaches the edge that sends, whatever the
-//! scheduler does meanwhile.
+//! In addition to the virtual address, films may have addresses: edges send a viewer who begins to
+//! the address of their film. All of these addresses form one more service, whose scheduler chooses
+//! the edge by the destination address. Each edge then has UDP ports of its own, which lead to its
+//! own service, so an RTCP report reaches the edge that sends, whatever the scheduler does
+//! meanwhile.
 //!
-//! | file | what lives there |
+//! | file | contents |
 //! |---|---|
-//! | `board.rs` | what was found, for those who show it |
-//! | `child.rs` | programs that run beside this one |
+//! | `board.rs` | what was found, shared with the code that shows it |
+//! | `child.rs` | child processes |
 //! | `config.rs`, `config.toml` | the configuration file and its commented reference |
-//! | `failover.rs` | a second director: keepalived, and connections told to each other |
-//! | `forecast.rs` | what happens if an edge goes. Pure |
-//! | `health.rs` | whether an edge is well, by what its checks say. Pure |
-//! | `journal.rs` | how settings are put back, kept in a file |
+//! | `failover.rs` | several directors: keepalived, and connection synchronisation |
+//! | `forecast.rs` | what happens if an edge fails. Pure |
+//! | `health.rs` | whether an edge is healthy according to its checks. Pure |
+//! | `journal.rs` | the undo journal of settings |
 //! | `marks.rs` | the firewall marks. Pure |
 //! | `metrics.rs` | the metrics. Pure |
 //! | `mtu.rs` | how large packets may be in a tunnel to an edge |
-//! | `plan.rs` | what is to be changed in the kernel's table. Pure |
+//! | `plan.rs` | the changes to be made in the kernel's table. Pure |
 //! | `probe.rs` | checks of an edge: RTSP and HTTP |
-//! | `report.rs` | what edges say of themselves |
-//! | `sections.rs` | the sections of the configuration, and flags that have several values. Pure |
-//! | `services.rs` | the services that are to be in the kernel's table, with their edges. Pure |
-//! | `setup.rs` | what a machine needs beside the table: the address, the marks, kernel settings; set, and put back |
+//! | `report.rs` | what edges report about themselves |
+//! | `sections.rs` | the sections of the configuration, and flags with several values. Pure |
+//! | `services.rs` | the desired services of the kernel's table, with their edges. Pure |
+//! | `setup.rs` | address, firewall marks and kernel settings: made, and put back |
 //! | `slow.rs` | edges that are much slower than others. Pure |
 //! | `status.rs` | what the page shows. Pure |
-//! | `steps.rs` | which of that is needed for which method, on directors and on edges. Pure |
-//! | `taken.rs` | whether another machine has the virtual address |
+//! | `steps.rs` | which settings each forwarding method needs, on directors and on edges. Pure |
+//! | `taken.rs` | whether another machine already has the virtual address |
 //! | `vrrp.rs` | keepalived's configuration. Pure |
-//! | `ways.rs` | which ways packets take between this machine and others |
+//! | `ways.rs` | routes between this machine and others |
 //! | `web.rs` | the page, the API and the metrics, over HTTP |
-//! | `weight.rs` | how much of the newcomers each edge gets. Pure |
-//! | `run.rs` | the loop |
-//! | `trial/` | a whole network of namespaces to look at all of it |
+//! | `weight.rs` | each edge's share of new viewers. Pure |
+//! | `run.rs` | the main loop |
+//! | `trial/` | a complete network of namespaces for trying all of it |
 #![forbid(unsafe_code)]
 
 mod board;

@@ -1,33 +1,33 @@
-//! The firewall marks of packets, each the mark of one service in the kernel's table. Pure.
+//! Firewall marks of packets. Each is the mark of one service in the kernel's table. Pure.
 //!
-//! The lower 16 bits are the configured mark; with all that have them this program does what it likes. The upper ones tell what
-//! the packets are: nothing for those to the virtual address, 1 for those to addresses of films; else they are for one edge
-//! alone, and tell which: its UDP port for RTP, if no other edge has the same, else its number.
+//! The lower 16 bits are the configured mark; all services with it belong to this program. The
+//! upper bits say where a packet goes: 0 for the virtual address, 1 for the addresses of films. Any
+//! other value stands for one edge: its UDP port for RTP if the port is its own, else its number.
 
-/// The largest configured mark.
+/// Maximum configured mark.
 pub(crate) const MOST: u32 = 0xffff;
-/// The first UDP port that an edge may have for itself: what is below stands for numbers of edges.
+/// The lowest UDP port that an edge may have for itself. Smaller values stand for edge numbers.
 pub(crate) const FIRST_PORT: u16 = 1024;
 /// The upper bits of the first edge without a port of its own.
 const FIRST_NUMBER: u16 = 2;
 
-/// Of packets to addresses of films.
+/// Returns the mark of packets to addresses of films.
 pub(crate) fn films(mark: u32) -> u32 {
     1 << 16 | mark
 }
 
-/// Of packets to the edge with this number, from 0 on, and this UDP port for RTP.
+/// Returns the mark of packets to the edge with this number, from 0, and this UDP port for RTP.
 pub(crate) fn edge(mark: u32, number: usize, rtp: Option<u16>) -> u32 {
     let number = FIRST_NUMBER.saturating_add(u16::try_from(number).unwrap_or(u16::MAX));
     u32::from(rtp.unwrap_or(number)) << 16 | mark
 }
 
-/// The UDP port of an edge's mark; `None`: it has none of its own.
+/// Returns the UDP port of an edge's mark; `None` if it has none of its own.
 pub(crate) fn port(mark: u32) -> Option<u16> {
     Some((mark >> 16) as u16).filter(|port| *port >= FIRST_PORT)
 }
 
-/// Whether a mark is one of the director's with this configured mark.
+/// Whether `one` is a mark of the director with this configured mark.
 pub(crate) fn is_ours(mark: u32, one: u32) -> bool {
     one & MOST == mark
 }

@@ -6,7 +6,7 @@ use reelway_metrics::Exposition;
 use crate::status::{Entry, Seen, own_mark};
 use crate::vrrp::State;
 
-/// `GET /metrics`.
+/// Returns the answer to `GET /metrics`.
 pub(crate) fn text(seen: &Seen, failover: Option<State>, table: &[Entry]) -> String {
     let mut out = Exposition::default();
     let help = "1 if the edge gets viewers.";

@@ -1,5 +1,5 @@
-//! How large packets may be on the way to an edge. A tunnel makes viewers' packets larger; where a network on its way carries less
-//! than this machine's, the largest would be lost without a word.
+//! Path MTU to an edge. A tunnel makes viewers' packets larger. If a network on the path has a
+//! smaller MTU than this machine's network, the largest packets are lost silently.
 
 use std::io::{self, ErrorKind, Read};
 use std::net::{IpAddr, SocketAddr};
@@ -11,34 +11,34 @@ use reelway_sys::path::is_too_large;
 use socket2::{Domain, Protocol, Socket, Type};
 use tracing::{info, warn};
 
-/// How long an answer is waited for.
+/// Timeout for an answer.
 const WAIT: Duration = Duration::from_millis(300);
-/// Times that a packet is sent before it counts as too large for the way.
+/// Number of times that a packet is sent before it counts as too large for the path.
 const TRIES: u32 = 2;
-/// Bytes of the largest packet that is tried.
+/// Size of the largest packet that is tried, in bytes.
 const MOST: u32 = 9216;
 
-/// What a way carries, in bytes of an IP packet.
+/// Capacity of a path, in bytes per IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// The largest packet that this machine's network takes.
+    /// Size of the largest packet that this machine's network accepts.
     pub network: u32,
-    /// The largest that arrives.
+    /// Size of the largest packet that arrives.
     pub carries: u32,
 }
 
-/// Bytes that a tunnel puts before each packet.
+/// Returns the number of bytes that a tunnel adds to each packet.
 pub(crate) fn overhead(tunnel: Tunnel, is_v6: bool) -> u32 {
     let ip = if is_v6 { 40 } else { 20 };
     match tunnel {
         Tunnel::Ipip => ip,
-        // UDP's header and GUE's.
+        // The headers of UDP and GUE.
         Tunnel::Gue { .. } => ip + 8 + 4,
     }
 }
 
-/// Measures the way to an edge that gets packets through a tunnel, and logs what that means for viewers. It takes up to some
-/// seconds, beside everything else.
+/// Measures the path to an edge behind a tunnel, and logs the consequences for viewers. It runs in
+/// a thread of its own, for up to a few seconds.
 pub(crate) fn look(edge: IpAddr, method: Method) {
     let Method::Tunnel(tunnel) = method else {
         return;
@@ -60,28 +60,30 @@ pub(crate) fn look(edge: IpAddr, method: Method) {
         ),
         Err(error) => info!("how large packets in the tunnel to edge {edge} may be: {error}"),
     };
-    // Without a thread nothing is lost but a line of the log.
+    // If the thread cannot be started, only a line of the log is missing.
     let _ = std::thread::Builder::new().name("mtu".into()).spawn(look);
 }
 
-/// What became of a packet.
+/// What happened to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Arrived,
-    /// This machine's network does not take it.
+    /// This machine's network does not accept it.
     TooLarge,
     Lost,
 }
 
-/// Finds out what a way carries by sending packets of different sizes; `None`: not even a small one is answered.
+/// Finds out the capacity of a path by sending packets of different sizes; `None` if not even a
+/// small one is answered.
 fn search(smallest: u32, mut send: impl FnMut(u32) -> io::Result<Fate>) -> io::Result<Option<Way>> {
     if send(smallest)? != Fate::Arrived {
         return Ok(None);
     }
-    // `carries` arrives, `too_large` does not leave, `lost` is lost.
+    // Packets of `carries` bytes arrive, those of `too_large` do not leave, those of `lost` get
+    // lost.
     let (mut carries, mut too_large, mut lost) = (smallest, MOST + 1, MOST + 1);
     while carries + 1 < too_large.min(lost) {
-        // Most ways carry what the network takes, which is found without waiting.
+        // Most paths carry what the local network accepts, which is found without waiting.
         let size = carries.midpoint(too_large.min(lost));
         match send(size)? {
             Fate::Arrived => carries = size,
@@ -89,7 +91,7 @@ fn search(smallest: u32, mut send: impl FnMut(u32) -> io::Result<Fate>) -> io::R
             Fate::Lost => lost = size,
         }
     }
-    // Where packets were lost, the network takes more than was tried.
+    // If packets were lost, the local network accepts more than the path carries.
     let mut network = too_large.min(lost) - 1;
     while lost < too_large && network + 1 < too_large {
         let size = network.midpoint(too_large);
@@ -101,11 +103,11 @@ fn search(smallest: u32, mut send: impl FnMut(u32) -> io::Result<Fate>) -> io::R
     Ok(Some(Way { network, carries }))
 }
 
-/// Measures with echo requests (ICMP) that no machine may fragment. Takes milliseconds where the way carries what the network
-/// takes, else seconds. `None`: the edge answers none.
+/// Measures the path with ICMP echo requests that must not be fragmented. Takes milliseconds if the
+/// path carries what the local network accepts, else seconds. `None`: the edge does not answer.
 ///
 /// # Errors
-/// There is no way to the edge, or this program may not send such packets.
+/// There is no route to the edge, or this program may not send such packets.
 pub(crate) fn measure(edge: IpAddr) -> io::Result<Option<Way>> {
     let echo = Echo::open(edge)?;
     let smallest = if edge.is_ipv6() { 1280 } else { 576 };
@@ -122,7 +124,7 @@ pub(crate) fn measure(edge: IpAddr) -> io::Result<Option<Way>> {
     })
 }
 
-/// Echo requests to an edge, and its answers.
+/// A socket for echo requests to an edge and their answers.
 struct Echo {
     socket: Socket,
     is_v6: bool,
@@ -146,7 +148,7 @@ impl Echo {
         })
     }
 
-    /// Sends a packet of so many bytes, and waits for its answer.
+    /// Sends a packet of `size` bytes, and waits for its answer.
     fn send(&self, size: u32, sequence: u16) -> io::Result<Fate> {
         let request = request(self.is_v6, self.identifier, sequence, size);
         match self.socket.send(&request) {
@@ -156,7 +158,7 @@ impl Echo {
             result => result?,
         };
         let mut answer = [0; MOST as usize];
-        // Other programs' answers come here, too.
+        // Answers to other programs arrive here, too.
         for _ in 0..100 {
             match (&self.socket).read(&mut answer) {
                 Ok(bytes) if is_answer(self.is_v6, &answer[..bytes], self.identifier, sequence) => {
@@ -175,7 +177,7 @@ impl Echo {
     }
 }
 
-/// An echo request (RFC 792, RFC 4443) that makes an IP packet of `size` bytes.
+/// Returns an echo request (RFC 792, RFC 4443) that makes an IP packet of `size` bytes.
 fn request(is_v6: bool, identifier: u16, sequence: u16, size: u32) -> Vec<u8> {
     let (kind, header) = if is_v6 { (128, 40) } else { (8, 20) };
     let mut message = vec![0; (size.max(header + 8) - header) as usize];
@@ -183,14 +185,14 @@ fn request(is_v6: bool, identifier: u16, sequence: u16, size: u32) -> Vec<u8> {
     message[4..6].copy_from_slice(&identifier.to_be_bytes());
     message[6..8].copy_from_slice(&sequence.to_be_bytes());
     if !is_v6 {
-        // Of IPv6's, the kernel makes the checksum.
+        // For IPv6, the kernel computes the checksum.
         let sum = checksum(&message);
         message[2..4].copy_from_slice(&sum.to_be_bytes());
     }
     message
 }
 
-/// The Internet's checksum (RFC 1071).
+/// Returns the Internet checksum (RFC 1071).
 fn checksum(message: &[u8]) -> u16 {
     let words = message.chunks(2).map(|pair| {
         let low = pair.get(1).copied().unwrap_or(0);
@@ -203,7 +205,7 @@ fn checksum(message: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// Whether this is the answer to a request. Of IPv4, a raw socket gives the IP header, too.
+/// Whether a packet is the answer to a request. For IPv4, a raw socket returns the IP header, too.
 fn is_answer(is_v6: bool, packet: &[u8], identifier: u16, sequence: u16) -> bool {
     let (kind, skipped) = match (is_v6, packet.first()) {
         (true, _) => (129, 0),
@@ -279,7 +281,7 @@ mod tests {
 
         #[test]
         fn only_the_answer_to_a_request_counts(packet in proptest::collection::vec(any::<u8>(), 0..64), is_v6: bool) {
-            // Nothing that comes may disturb it.
+            // No packet may cause a panic.
             let _ = is_answer(is_v6, &packet, 7, 1);
             let mut answer = vec![0x45; 20];
             answer.extend(request(false, 7, 1, 100));

@@ -1,4 +1,4 @@
-//! What is to be changed in the kernel's table. Pure: the table comes as it was read.
+//! Changes to be made in the kernel's table. Pure: the table is passed in as it was read.
 
 use std::net::SocketAddr;
 
@@ -9,18 +9,19 @@ use reelway_ipvs::{Destination, Service, ServiceState, State};
 pub(crate) enum Change {
     /// The service is missing.
     NewService,
-    /// It is there, but otherwise than it is to be.
+    /// The service exists, but its state is not the desired one.
     OtherService,
     /// An edge is missing.
     Add(Destination),
-    /// It is there, but otherwise.
+    /// An edge exists, but its state is not the desired one.
     Set(Destination),
-    /// It is not to be there.
+    /// An edge is to be removed.
     Remove(SocketAddr),
 }
 
-/// The changes that make the table as it is to be, in the order in which they are to be made: an edge is added before
-/// another is removed, so that there is always one while there are any.
+/// Returns the changes that bring the table to its desired state, in the order in which they are to
+/// be made. An edge is added before another is removed, so that the service does not become empty
+/// in between.
 pub(crate) fn changes(
     service: &Service,
     destinations: &[Destination],

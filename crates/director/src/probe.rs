@@ -1,6 +1,7 @@
-//! Checks of an edge: whether it answers over RTSP, and says over HTTP that it is ready, and what its network carries. An edge
-//! is asked by the way that viewers' packets take: over the virtual address, with the firewall mark of the service that only
-//! this edge takes part in. So an edge that lacks the address or the tunnel's device gets no viewers either.
+//! Checks of an edge: whether it answers over RTSP, whether it reports over HTTP that it is ready,
+//! and what its network carries. Checks take the same path as viewers' packets: to the virtual
+//! address, with the firewall mark of the service that contains only this edge. So an edge that
+//! lacks the address or the tunnel device gets no viewers either.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -12,38 +13,39 @@ use tokio::time::timeout;
 
 use crate::weight::Capacity;
 
-/// Bytes of an answer's head that are read at most.
+/// Maximum number of bytes of an answer's head that are read.
 const LONGEST: usize = 4096;
 
-/// What is asked of an edge, and within which time.
+/// A check of an edge, and its timeout.
 #[derive(Clone, Debug)]
 pub(crate) struct Check {
-    /// Its own address, with the ports of RTSP and HTTP.
+    /// The edge's own address, with the ports of RTSP and HTTP.
     pub own: [SocketAddr; 2],
-    /// How viewers' packets reach it, if it is to be asked by that way.
+    /// The path of viewers' packets, if the check is to use it.
     pub through: Option<Through>,
-    /// It has failed before: it is asked at its own address at the same time, so that one knows where the fault is.
+    /// Whether the last check failed. If so, the edge is also asked at its own address, to locate
+    /// the fault.
     pub is_suspect: bool,
     /// Whether RTSP must answer.
     pub rtsp: bool,
-    /// What must be there over HTTP; empty: nothing.
+    /// Path that must exist over HTTP; empty: HTTP is not checked.
     pub path: String,
     pub within: Duration,
 }
 
-/// The way over the virtual address.
+/// The path over the virtual address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Through {
     pub address: IpAddr,
-    /// The firewall mark of what is for this edge alone.
+    /// The firewall mark of packets for this edge alone.
     pub mark: u32,
 }
 
 impl Check {
-    /// Asks; what the edge can carry, if it says so.
+    /// Asks the edge, and returns the capacity that it reports, if any.
     ///
     /// # Errors
-    /// What was wrong, in words.
+    /// A description of the fault.
     pub async fn ask(&self) -> Result<Option<Capacity>, String> {
         let Some(through) = self.through else {
             return self.ask_by(None).await;
@@ -99,20 +101,20 @@ impl Check {
     }
 }
 
-/// The address of this machine that its packets to an edge have. Not the virtual one: answers would stay at the edge, which
-/// has it, too.
+/// Returns the source address of this machine's packets to an edge. The virtual address would be
+/// wrong: the edge has it too and would keep the answers to itself.
 fn source(edge: SocketAddr) -> std::io::Result<IpAddr> {
     let any: IpAddr = match edge {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    // Nothing is sent.
+    // `connect` on a UDP socket sends nothing.
     let socket = UdpSocket::bind((any, 0))?;
     socket.connect(edge)?;
     Ok(socket.local_addr()?.ip())
 }
 
-/// Connects; with the mark and from the address that are given.
+/// Connects, with the given mark and source address.
 async fn connect(at: SocketAddr, from: Option<(u32, IpAddr)>) -> std::io::Result<TcpStream> {
     let socket = match at {
         SocketAddr::V4(_) => TcpSocket::new_v4(),
@@ -125,14 +127,14 @@ async fn connect(at: SocketAddr, from: Option<(u32, IpAddr)>) -> std::io::Result
     socket.connect(at).await
 }
 
-/// What the head of an answer says of the edge's network.
+/// Parses the capacity of the edge's network from the head of an answer.
 fn capacity(head: &str) -> Option<Capacity> {
     let headers = head.lines().filter_map(|line| line.split_once(':'));
     let mut of_capacity = headers.filter(|(name, _)| name.eq_ignore_ascii_case("reelway-capacity"));
     Capacity::parse(of_capacity.next()?.1)
 }
 
-/// The head of the answer to a request.
+/// Sends a request and returns the head of the answer.
 async fn ask(
     protocol: &str,
     (at, from): (SocketAddr, Option<(u32, IpAddr)>),

@@ -1,4 +1,4 @@
-//! What edges say of themselves, for those who look at the director's page: sessions, what came and what was sent, films.
+//! What edges report about themselves, for the director's page: sessions, traffic, films.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -14,26 +14,26 @@ use serde::de::DeserializeOwned;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Time for both documents of an edge: somebody waits for the page.
+/// Timeout for both documents of an edge; short, as somebody waits for the page.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Bytes of a document that are read at most.
+/// Maximum number of bytes of a document that are read.
 const LONGEST: usize = 1 << 20;
 
-/// What an edge says.
+/// An edge's report.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Report {
     pub node: NodeReport,
     pub cache: CacheReport,
 }
 
-/// `GET /api/node` of an edge, as far as it matters here.
+/// The parts of `GET /api/node` of an edge that the director uses.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(crate) struct NodeReport {
     pub name: String,
     pub sessions: SessionsReport,
     pub sending: SendingReport,
     pub pool: PoolReport,
-    /// `None`: it has no limit.
+    /// `None` if it has no limit.
     pub network: Option<NetworkReport>,
 }
 
@@ -44,32 +44,32 @@ pub(crate) struct SessionsReport {
 
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub(crate) struct SendingReport {
-    /// Bits a second over RTP.
+    /// Bits per second over RTP.
     pub rate: f64,
 }
 
-/// Hits and misses of the cache in memory.
+/// Hits and misses of the memory cache.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub(crate) struct PoolReport {
     pub hits: u64,
     pub misses: u64,
 }
 
-/// Bytes a second.
+/// Bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub(crate) struct NetworkReport {
     pub total: u64,
     pub free: u64,
 }
 
-/// `GET /api/cache` of an edge, as far as it matters here.
+/// The parts of `GET /api/cache` of an edge that the director uses.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(crate) struct CacheReport {
-    /// Bytes of films that were sent since the start.
+    /// Bytes of films that have been sent since the start.
     pub sent: u64,
-    /// Films that somebody watches there.
+    /// Films that have viewers on this edge.
     pub films: Vec<FilmReport>,
-    /// Servers that films came from.
+    /// Servers from which films were fetched.
     pub servers: Vec<ServerReport>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct FilmReport {
     /// Bytes in memory.
     pub held: u64,
     pub size: u64,
-    /// Where its viewers are, as parts of the film.
+    /// Positions of its viewers, as fractions of the film.
     pub viewers: Vec<f64>,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct ServerReport {
     pub bytes: u64,
 }
 
-/// What these edges say, at once; `None`: one that does not answer, or is not a Reelway.
+/// Asks all edges at once; `None` for one that does not answer or is not a Reelway.
 pub(crate) async fn ask(edges: &[IpAddr], port: u16) -> Vec<Option<Report>> {
     let at = |edge: &IpAddr| SocketAddr::new(*edge, port);
     let asked = edges
@@ -108,7 +108,7 @@ async fn ask_one(at: SocketAddr) -> Option<Report> {
     })
 }
 
-/// A JSON document of a server; `None`: it does not answer, or with something else.
+/// Fetches a JSON document; `None` if the server does not answer, or answers with something else.
 pub(crate) async fn document<T: DeserializeOwned>(at: SocketAddr, path: &str) -> Option<T> {
     let stream = TcpStream::connect(at).await.ok()?;
     let (mut sender, connection) = handshake(TokioIo::new(stream)).await.ok()?;
@@ -122,7 +122,7 @@ pub(crate) async fn document<T: DeserializeOwned>(at: SocketAddr, path: &str) ->
             .collect()
             .await
             .ok()?;
-        // With the sender, the connection ends.
+        // The connection ends when the sender is dropped.
         serde_json::from_slice(&text.to_bytes()).ok()
     };
     tokio::join!(asked, connection).0

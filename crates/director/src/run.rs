@@ -1,4 +1,4 @@
-//! The loop: edges are checked, and the kernel's table is made as it is to be.
+//! The main loop: checks the edges, and brings the kernel's table to its desired state.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,22 +31,22 @@ use crate::ways;
 use crate::web::{self, Site};
 use crate::weight::{Capacity, Part};
 
-/// What a director that runs is told.
+/// Orders to a running director.
 #[derive(Debug)]
 pub enum Order {
-    /// To go on with this configuration, which has been checked.
+    /// Continue with this configuration, which has been checked.
     Take(Box<Config>),
-    /// To end.
+    /// Stop.
     Stop,
 }
 
-/// Directs until it is told to stop.
+/// Directs viewers until the order to stop.
 ///
-/// `steps`: settings of the machine that are made first, and put back at the end. `keep`: everything stays as it is at the
-/// end, so that viewers go on while the director is started anew. `orders` waits for the next order.
+/// `steps`: settings of the machine, made at the start and put back at the end. `keep`: everything
+/// stays at the end, so that viewers continue during a restart. `orders` waits for the next order.
 ///
 /// # Errors
-/// The kernel has no IPVS, it may not be changed, or a setting cannot be made.
+/// The kernel has no IPVS, the caller may not change it, or a setting cannot be made.
 pub async fn run(
     config: Config,
     steps: &[Step],
@@ -57,7 +57,7 @@ pub async fn run(
     ways::check(&config)?;
     taken::check(steps).await?;
     let board = Arc::new(Board::default());
-    // Ends with this function.
+    // The page is served until this function returns.
     let mut page = JoinSet::new();
     if let Page(Some(at)) = config.http {
         let listener = web::listen(at).await?;
@@ -78,7 +78,7 @@ pub async fn run(
     director.remember().context("the kernel's table")?;
     director.check().await;
     director.show();
-    // The address comes last and goes first: while it is here, its packets go to edges.
+    // The address is added last and removed first: while it is here, its packets go to edges.
     let name = format!("{:x}", director.config.mark);
     let dir = directory("director", &name).context("a directory in /run")?;
     let begun = director
@@ -88,7 +88,7 @@ pub async fn run(
     let setup = match begun {
         Ok(setup) => setup,
         Err(error) => {
-            // What viewers use already stays; else it may not even have been made.
+            // With `keep`, viewers already use the table; otherwise it is removed.
             if !keep {
                 let _ = director.clear();
             }
@@ -100,7 +100,7 @@ pub async fn run(
         true => setup.leave(),
         false => {
             drop(setup);
-            // Another program may have put something there.
+            // Another program may have put files there, so this may fail.
             let _ = std::fs::remove_dir(&dir);
             director.clear()?;
         }
@@ -108,10 +108,10 @@ pub async fn run(
     result
 }
 
-/// What this machine needs.
+/// Returns the settings that this machine needs.
 ///
 /// # Errors
-/// There is no virtual address, or no way to the edges.
+/// There is no virtual address, or no route to the edges.
 pub fn steps(config: &Config) -> anyhow::Result<Vec<Step>> {
     Ok(for_director(
         config,
@@ -120,10 +120,10 @@ pub fn steps(config: &Config) -> anyhow::Result<Vec<Step>> {
     ))
 }
 
-/// Keepalived's configuration, if several directors share the address.
+/// Returns keepalived's configuration, if several directors share the address.
 ///
 /// # Errors
-/// As [`steps`].
+/// Those of [`steps`].
 pub fn keepalived(config: &Config) -> anyhow::Result<Option<String>> {
     if !config.failover.is_on() {
         return Ok(None);
@@ -140,13 +140,13 @@ fn edges(count: usize) -> String {
     }
 }
 
-/// An edge, and how it is.
+/// An edge and its state.
 struct Edge {
     config: EdgeConfig,
     health: Health,
     capacity: Option<Capacity>,
     pace: Pace,
-    /// There is a way to it over the virtual address, and this machine has the settings that checks need.
+    /// The edge's own service is in the table, and this machine has the settings that checks need.
     is_in_table: bool,
 }
 
@@ -161,7 +161,7 @@ impl Edge {
         }
     }
 
-    /// What it gets of its weight, in thousandths.
+    /// Returns the share of its weight that the edge gets, in thousandths.
     fn share(&self, now: Monotonic, config: &HealthConfig) -> u32 {
         self.health.share(now, config) * self.pace.share() / 1000
     }
@@ -170,16 +170,16 @@ impl Edge {
 struct Director {
     config: Config,
     table: Table,
-    /// The firewall's rules are this program's, too.
+    /// Whether this program also manages the firewall's rules.
     is_set_up: bool,
     edges: Vec<Edge>,
-    /// Why the table could not be made as it is to be, if it was said.
+    /// Why the table is not in its desired state, if this was logged.
     trouble: Option<String>,
     board: Arc<Board>,
 }
 
 impl Director {
-    /// Directs until told to stop; shares the address with other directors, if there are any.
+    /// Directs until the order to stop; shares the address with other directors, if there are any.
     async fn share(
         &mut self,
         orders: impl AsyncFnMut() -> Order,
@@ -204,7 +204,7 @@ impl Director {
         result
     }
 
-    /// Directs until told to stop.
+    /// Directs until the order to stop.
     async fn direct(&mut self, mut orders: impl AsyncFnMut() -> Order) -> anyhow::Result<()> {
         info!(
             "{} directs viewers to {} ({}, {})",
@@ -241,14 +241,15 @@ impl Director {
         }
     }
 
-    /// When edges are checked.
+    /// Returns the interval of the checks.
     fn ticks(&self) -> tokio::time::Interval {
         let mut ticks = tokio::time::interval(self.config.every());
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         ticks
     }
 
-    /// Goes on with another configuration, if it can; what is known of edges stays known.
+    /// Continues with another configuration, if possible, and keeps the state of its edges. Returns
+    /// whether it did.
     fn take(&mut self, config: Config) -> bool {
         if let Some(what) = self.config.differs_too_much(&config) {
             warn!("the configuration is not taken: another `{what}` needs a new start");
@@ -269,7 +270,7 @@ impl Director {
             );
             Edge {
                 config: *new,
-                // Its mark may have become another one.
+                // Its mark may have changed.
                 is_in_table: false,
                 ..known
             }
@@ -279,7 +280,7 @@ impl Director {
         true
     }
 
-    /// Makes the firewall's rules for the edges of now.
+    /// Renews the firewall's rules for the current edges.
     fn renew_rules(&self) {
         let Some(address) = self.config.address.filter(|_| self.is_set_up) else {
             return;
@@ -311,7 +312,7 @@ impl Director {
         self.show();
     }
 
-    /// Shows what was found.
+    /// Publishes the results on the board.
     fn show(&self) {
         let now = reelway_clock::now();
         let edge = |edge: &Edge| EdgeSeen {
@@ -328,7 +329,7 @@ impl Director {
         });
     }
 
-    /// What is asked of an edge.
+    /// Returns the check of an edge.
     fn check_of(&self, number: usize, edge: &Edge) -> Check {
         let (config, health) = (&self.config, &self.config.health);
         let through = |address| Through {
@@ -347,7 +348,7 @@ impl Director {
         }
     }
 
-    /// Checks all edges, at once.
+    /// Checks all edges at the same time.
     async fn check(&mut self) {
         let mut checks = JoinSet::new();
         for (number, edge) in self.edges.iter().enumerate() {
@@ -389,7 +390,7 @@ impl Director {
         self.judge_paces();
     }
 
-    /// Edges that are much slower than others get fewer viewers.
+    /// Reduces the weight of edges that are much slower than others.
     fn judge_paces(&mut self) {
         let factor = self.config.health.slow;
         if factor == 0.0 {
@@ -409,7 +410,7 @@ impl Director {
         }
     }
 
-    /// The services that are to be in the table.
+    /// Returns the desired services of the table.
     fn wanted(&self) -> anyhow::Result<Vec<Wanted>> {
         let now = reelway_clock::now();
         let parts = self.edges.iter().map(|edge| Part {
@@ -420,7 +421,7 @@ impl Director {
         services::wanted(&self.config, &parts.collect::<Vec<_>>())
     }
 
-    /// Makes the table as it is to be.
+    /// Brings the table to its desired state.
     fn set(&self) -> anyhow::Result<()> {
         let wanted = self.wanted()?;
         let present = self.table.services()?;
@@ -446,7 +447,7 @@ impl Director {
                 }
             }
         }
-        // Those of edges that are no more.
+        // Services of edges that have been removed.
         for state in present {
             let is_wanted = wanted
                 .iter()
@@ -458,8 +459,8 @@ impl Director {
         Ok(())
     }
 
-    /// Edges that have viewers already, by the kernel's table as a director before this one left it (`--keep`), are well until
-    /// checks say otherwise.
+    /// Treats edges that already have viewers as healthy until checks say otherwise, by the table
+    /// that a previous director left (`--keep`).
     fn remember(&mut self) -> anyhow::Result<()> {
         let v6 = self.config.virtual_address()?.is_ipv6();
         let mark = self.config.mark;
@@ -480,7 +481,7 @@ impl Director {
         Ok(())
     }
 
-    /// Takes everything of this director out of the table.
+    /// Removes all services of this director from the table.
     fn clear(&self) -> anyhow::Result<()> {
         let present = self.table.services()?;
         for state in present.iter().filter(|state| self.is_ours(&state.target)) {

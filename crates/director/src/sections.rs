@@ -1,4 +1,4 @@
-//! The sections of the configuration, and how some of their values are written in one word. Pure.
+//! The sections of the configuration, and the short forms of some values. Pure.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -33,7 +33,7 @@ impl Default for Ports {
 }
 
 impl Ports {
-    /// Those of an edge for RTP and RTCP.
+    /// Returns the ports of an edge for RTP and RTCP.
     pub(crate) fn media(&self, edge: &EdgeConfig) -> [u16; 2] {
         let own = edge.rtp.map(|rtp| [rtp, rtp.saturating_add(1)]);
         own.unwrap_or([self.rtp, self.rtcp])
@@ -44,10 +44,10 @@ impl Ports {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FilmsConfig {
-    /// Each film belongs to one of these; `None`: there are none.
+    /// Each film belongs to one of these addresses; `None`: films have none.
     #[serde(deserialize_with = "film_addresses::optional")]
     pub addresses: Option<FilmAddresses>,
-    /// Which edge such an address is sent to.
+    /// Chooses the edge for each of these addresses.
     #[serde(deserialize_with = "scheduler")]
     pub scheduler: Scheduler,
 }
@@ -61,7 +61,7 @@ impl Default for FilmsConfig {
     }
 }
 
-/// Where the director's page, API and metrics are; `None`: there are none.
+/// Address of the director's page, API and metrics; `None`: they are off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Page(pub Option<SocketAddr>);
@@ -98,21 +98,22 @@ impl TryFrom<String> for Page {
 pub struct HealthConfig {
     /// Seconds between two checks.
     pub every: f64,
-    /// Seconds that a check may take.
+    /// Timeout of a check in seconds.
     pub timeout: f64,
-    /// Checks in a row after which an edge gets viewers.
+    /// Consecutive successful checks after which an edge gets viewers.
     pub rise: u32,
-    /// Checks in a row after which it gets none.
+    /// Consecutive failed checks after which it gets none.
     pub fall: u32,
-    /// Seconds over which an edge that has come back gets its weight.
+    /// Seconds over which an edge that has recovered gets its full weight.
     pub slow_start: u32,
-    /// An edge that takes so many times as long to answer as the others gets a quarter of its weight; 0: none does.
+    /// An edge whose answers take this many times as long as those of the others gets a quarter of
+    /// its weight; 0: off.
     pub slow: f64,
-    /// Over the virtual address, by the way that viewers' packets take.
+    /// Whether checks go over the virtual address, by the path of viewers' packets.
     pub through: bool,
     /// Whether RTSP must answer.
     pub rtsp: bool,
-    /// What must be there over HTTP; empty: nothing.
+    /// Path that must exist over HTTP; empty: HTTP is not checked.
     pub path: String,
 }
 
@@ -136,11 +137,12 @@ impl Default for HealthConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FailoverConfig {
-    /// The number of their group on the network: VRRP's virtual router ID. 0: there is only one director.
+    /// Number of their group on the network (VRRP's virtual router ID); 0: there is only one
+    /// director.
     pub router: u8,
-    /// Of those that are there when nobody has the address, the one with the highest gets it; 1 to 254.
+    /// If nobody has the address, the director with the highest priority gets it; 1 to 254.
     pub priority: u8,
-    /// With NAT, the edges' gateway: it moves with the address.
+    /// With NAT, the edges' gateway, which moves with the address.
     pub gateway: Option<IpAddr>,
 }
 
@@ -167,10 +169,11 @@ impl Default for FailoverConfig {
 pub struct EdgeConfig {
     /// Its own address.
     pub address: IpAddr,
-    /// How much it carries compared with the others; 0: it gets no new viewers, and those that it has stay.
+    /// Its weight relative to the other edges; with 0 it gets no new viewers and keeps those that
+    /// it has.
     #[serde(default = "hundred")]
     pub weight: u32,
-    /// Its UDP port for RTP, if no other edge has the same; that for RTCP is the next one.
+    /// Its UDP port for RTP, if it has one of its own; RTCP uses the next port.
     #[serde(default)]
     pub rtp: Option<u16>,
 }
@@ -188,10 +191,10 @@ pub(crate) fn scheduler<'de, D: Deserializer<'de>>(from: D) -> Result<Scheduler,
     text.parse().map_err(serde::de::Error::custom)
 }
 
-/// A forwarding method as it is written.
+/// Parses a forwarding method.
 ///
 /// # Errors
-/// It is none.
+/// The text is not a method.
 pub fn parse_method(text: &str) -> Result<Method, String> {
     match text {
         "direct" => Ok(Method::Direct),
@@ -206,10 +209,10 @@ pub fn parse_method(text: &str) -> Result<Method, String> {
     }
 }
 
-/// An edge as it is written: ADDRESS, ADDRESS=WEIGHT, and either with a comma and its UDP port for RTP behind it.
+/// Parses an edge: ADDRESS or ADDRESS=WEIGHT, either followed by a comma and its UDP port for RTP.
 ///
 /// # Errors
-/// It is none.
+/// The text is not an edge.
 pub fn parse_edge(text: &str) -> Result<EdgeConfig, String> {
     let (edge, rtp) = match text.split_once(',') {
         Some((edge, rtp)) => (edge, rtp.parse().map(Some)),
@@ -226,10 +229,10 @@ pub fn parse_edge(text: &str) -> Result<EdgeConfig, String> {
     edge().ok_or_else(|| format!("'{text}' is no edge: ADDRESS[=WEIGHT][,RTP PORT]"))
 }
 
-/// Several directors as they are written: ID or ID=PRIORITY.
+/// Parses a group of directors: ID or ID=PRIORITY.
 ///
 /// # Errors
-/// It is neither, or out of its range.
+/// The text has another form, or a number is out of range.
 pub fn parse_failover(text: &str) -> Result<FailoverConfig, String> {
     let (router, priority) = text.split_once('=').unwrap_or((text, "100"));
     let numbers = router.parse().ok().zip(priority.parse().ok());

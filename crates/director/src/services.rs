@@ -1,4 +1,4 @@
-//! The services that are to be in the kernel's table, each with the edges that take part in it. Pure.
+//! The desired services of the kernel's table, each with its edges. Pure.
 
 use std::net::SocketAddr;
 
@@ -9,14 +9,14 @@ use crate::marks;
 use crate::sections::EdgeConfig;
 use crate::weight::{self, Part};
 
-/// A service, and who does its work.
+/// A desired service and its destinations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub service: Service,
     pub destinations: Vec<Destination>,
 }
 
-/// All of them, for the edges of a configuration, of which these parts are known.
+/// Returns all desired services of a configuration, with the state of its edges in `parts`.
 ///
 /// # Errors
 /// There is no virtual address.
@@ -26,7 +26,8 @@ pub(crate) fn wanted(config: &Config, parts: &[Part]) -> anyhow::Result<Vec<Want
         target: Target::Mark { mark, v6 },
         scheduler,
         persistence,
-        // By a hash of their address, viewers of an edge without weight would be refused: others get them.
+        // `sh` refuses viewers whose hash falls on an edge with weight 0; with this flag it sends
+        // them to others.
         scheduler_flags: u8::from(scheduler == Scheduler::SourceHash),
     };
     let all = if v6 { 128 } else { 32 };
@@ -43,13 +44,14 @@ pub(crate) fn wanted(config: &Config, parts: &[Part]) -> anyhow::Result<Vec<Want
     }];
     if config.films.addresses.is_some() {
         let scheduler = config.films.scheduler;
-        // A viewer who stayed with an edge would have all films from there.
+        // No persistence: a viewer who stayed with an edge would get all films from there.
         services.push(Wanted {
             service: service(marks::films(config.mark), scheduler, None),
             destinations: destinations(config, parts, scheduler),
         });
     }
-    // What is for one edge alone: reports to its own ports, and checks, which it gets however it is.
+    // Services of single edges: for RTCP reports to their own ports, and for checks, which an edge
+    // gets in any state.
     let own = config.edge.iter().enumerate().map(|(number, edge)| Wanted {
         service: service(
             marks::edge(config.mark, number, edge.rtp),
@@ -66,15 +68,15 @@ pub(crate) fn wanted(config: &Config, parts: &[Part]) -> anyhow::Result<Vec<Want
     Ok(services)
 }
 
-/// The edges that get viewers from this scheduler.
+/// Returns the edges that get viewers from this scheduler.
 fn destinations(config: &Config, parts: &[Part], scheduler: Scheduler) -> Vec<Destination> {
     let weights = weight::weights(parts, scheduler);
     let edges = config.edge.iter().zip(parts).zip(weights);
     let destination = |((edge, part), weight): ((&EdgeConfig, &Part), u32)| {
-        // This scheduler refuses viewers where the edge that they belong to has no weight.
+        // `dh` refuses viewers if their edge has weight 0.
         let is_refused = weight == 0 && scheduler == Scheduler::DestinationHash;
         (part.share > 0 && !is_refused).then(|| Destination {
-            // The port that was asked for.
+            // Port 0: the port that the client asked for.
             address: SocketAddr::new(edge.address, 0),
             method: config.method,
             weight,
@@ -99,7 +101,7 @@ mod tests {
         config
     }
 
-    /// The services' marks, and the last numbers of their edges' addresses with their weights.
+    /// Returns the marks of the services, each with the last octet and weight of its edges.
     fn of(config: &Config, shares: &[u32]) -> Vec<(u32, String)> {
         let parts = config.edge.iter().zip(shares).map(|(edge, share)| Part {
             weight: edge.weight,
@@ -142,7 +144,7 @@ mod tests {
         let config = config(&["10.0.0.2=0,8000", "10.0.0.3,8002"], Some("10.0.1.0/26"));
         let services = expected([
             (0x5ee1, "10.0.0.2=0 10.0.0.3=100"),
-            // By a hash of the address: an edge without weight would be asked, and refuse.
+            // `dh` would choose an edge with weight 0 and refuse.
             (0x1_5ee1, "10.0.0.3=100"),
             (8000 << 16 | 0x5ee1, "10.0.0.2=1"),
             (8002 << 16 | 0x5ee1, "10.0.0.3=1"),

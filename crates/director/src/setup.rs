@@ -1,4 +1,4 @@
-//! Settings of this machine, made and put back.
+//! Settings of this machine: made, and put back.
 
 use std::fmt;
 use std::io::Write;
@@ -12,9 +12,9 @@ use crate::steps::Step;
 /// A setting could not be made.
 #[derive(Debug)]
 pub struct SetupError {
-    /// What was to be done.
+    /// The step that failed.
     pub step: String,
-    /// Why it could not be.
+    /// The reason.
     pub reason: String,
 }
 
@@ -26,7 +26,8 @@ impl fmt::Display for SetupError {
 
 impl std::error::Error for SetupError {}
 
-/// What was set, here and by a program before this one that was killed; put back when it is dropped.
+/// Settings made by this program and by a predecessor that was killed. They are put back when this
+/// is dropped.
 #[derive(Debug)]
 pub struct Setup {
     journal: Journal,
@@ -34,7 +35,7 @@ pub struct Setup {
 }
 
 impl fmt::Display for Step {
-    /// As it would be typed.
+    /// Formats the step as a command line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Step::Address { address, interface } => {
@@ -58,8 +59,9 @@ impl fmt::Display for Step {
     }
 }
 
-/// How an address is added. IPv6: nobody is to be asked first whether it is taken, as others have it too; and nothing is to be
-/// sent from it by choice, or the answers to a director's checks would stay at the edge, which has it too.
+/// Returns the options for adding an address. For IPv6: no duplicate address detection, as other
+/// machines have the address too, and no choice of it as a source address, as the edge has it too
+/// and would keep the answers to the director's checks.
 fn options(address: IpAddr) -> &'static str {
     match address {
         IpAddr::V4(_) => "",
@@ -75,11 +77,12 @@ fn bits(step: &Step) -> u8 {
 }
 
 impl Setup {
-    /// Makes these settings, in this order. If one fails, those before it are put back, and with them what another program has
-    /// left, unless that is to be kept. How, is noted in this directory: a program that is killed leaves that to the next one.
+    /// Makes these settings, in this order. If one fails, the earlier ones are put back, and so are
+    /// those that another program has left, unless `keep` is set. The undo steps are recorded in
+    /// this directory, so that the next program puts them back if this one is killed.
     ///
     /// # Errors
-    /// The first that fails.
+    /// The first setting that fails.
     pub fn make(steps: &[Step], dir: &Path, keep: bool) -> Result<Setup, SetupError> {
         let journal = Journal::open(dir).map_err(|error| SetupError {
             step: dir.display().to_string(),
@@ -112,7 +115,7 @@ impl Setup {
         Ok(())
     }
 
-    /// Puts all settings back but the first `stay`.
+    /// Puts back all settings but the first `stay`.
     fn put_back(&mut self, stay: usize) {
         for undo in self.journal.take(stay) {
             let undone = match &undo {
@@ -139,10 +142,10 @@ impl Drop for Setup {
     }
 }
 
-/// Makes a setting that was made before with another value: how it is put back is known.
+/// Makes a setting again with another value. Its undo step is already recorded.
 ///
 /// # Errors
-/// It fails.
+/// The setting cannot be made.
 pub(crate) fn renew(step: &Step) -> Result<(), SetupError> {
     match make(step) {
         Ok(_) => Ok(()),
@@ -153,7 +156,7 @@ pub(crate) fn renew(step: &Step) -> Result<(), SetupError> {
     }
 }
 
-/// Makes a setting; how it is undone, if there was anything to do.
+/// Makes a setting, and returns its undo step; `None` if it was already made.
 fn make(step: &Step) -> Result<Option<Undo>, String> {
     let words = |text: String| {
         text.split_whitespace()
@@ -186,7 +189,7 @@ fn make(step: &Step) -> Result<Option<Undo>, String> {
             }))
         }
         Step::Rules { table, rules } => {
-            // What a director that died left is replaced.
+            // Replaces rules that a killed director left.
             let script = format!(
                 "table inet {table}\ndelete table inet {table}\ntable inet {table} {{\n{rules}}}\n"
             );
@@ -212,7 +215,7 @@ fn make(step: &Step) -> Result<Option<Undo>, String> {
 
 fn path(key: &str) -> PathBuf {
     let root = Path::new("/proc/sys");
-    // The names of devices may have dots.
+    // Device names may contain dots.
     match key.contains('/') {
         true => root.join(key),
         false => root.join(key.replace('.', "/")),
@@ -228,7 +231,7 @@ fn set(key: &str, value: &str) -> Result<(), String> {
     std::fs::write(path(key), value).map_err(|error| error.to_string())
 }
 
-/// Runs a program; its output.
+/// Runs a program and returns its output.
 pub(crate) fn run(words: &[String], input: &str) -> Result<String, String> {
     let Some((program, arguments)) = words.split_first() else {
         return Ok(String::new());
@@ -241,7 +244,7 @@ pub(crate) fn run(words: &[String], input: &str) -> Result<String, String> {
         .spawn()
         .map_err(|error| format!("{program}: {error}"))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // One that does not read it says why it failed.
+        // If the program does not read its input, its exit status and standard error say why.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child
@@ -288,17 +291,18 @@ mod tests {
         let setup = || Setup::make(std::slice::from_ref(&made), notes.path(), false).unwrap();
         drop(setup());
         assert!(!dir.exists());
-        // What is there already is not ours to remove.
+        // What exists already is not removed.
         std::fs::create_dir(&dir).unwrap();
         drop(setup());
         assert!(dir.exists());
         std::fs::remove_dir(&dir).unwrap();
-        // What was left is put back by the next one.
+        // The next program puts back what was left.
         setup().leave();
         assert!(dir.exists());
         drop(setup());
         assert!(!dir.exists());
-        // Where that is to be kept, it stays when the next one fails, and only that one's own goes.
+        // With `keep`, what was left stays if the next program fails; only that program's own
+        // settings are put back.
         setup().leave();
         let next = notes.path().join("next");
         let text = next.display().to_string();

@@ -1,16 +1,19 @@
-//! Edges that answer, but much more slowly than others: they get fewer newcomers until they are as quick again. Pure.
+//! Edges that answer much more slowly than others: they get fewer new viewers until they recover.
+//! Pure.
 
 use std::time::Duration;
 
-/// Of a new answer time, how much counts: an eighth. A few slow answers change little.
+/// Reciprocal of a new answer time's weight in the mean, an eighth. A few slow answers change
+/// little.
 const NEW: u32 = 8;
-/// Answers after which the mean says something.
+/// Number of answers from which the mean is meaningful.
 const ENOUGH: u32 = 10;
-/// Nobody notices what is quicker than this.
+/// Answers faster than this never count as slow; nobody notices them.
 const QUICK: Duration = Duration::from_millis(50);
-/// A slow edge is as quick as the others again when it takes at most half of what made it slow.
+/// A slow edge counts as recovered when it takes at most half of the limit above which it became
+/// slow.
 const BACK: f64 = 0.5;
-/// What a slow edge gets of its weight, in thousandths.
+/// Share of its weight that a slow edge gets, in thousandths.
 const SHARE: u32 = 250;
 
 /// How long an edge takes to answer its checks.
@@ -22,7 +25,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// A check was answered.
+    /// Enters the time that a check took.
     pub fn answered(&mut self, took: Duration) {
         self.mean = match self.answers {
             0 => took,
@@ -31,17 +34,17 @@ impl Pace {
         self.answers = self.answers.saturating_add(1);
     }
 
-    /// The edge gets no viewers: what it was like before says nothing.
+    /// Forgets the times: the edge gets no viewers, so its earlier times mean nothing.
     pub fn forget(&mut self) {
         *self = Pace::default();
     }
 
-    /// Whether it is slow.
+    /// Whether the edge is slow.
     pub fn is_slow(&self) -> bool {
         self.is_slow
     }
 
-    /// What it gets of its weight, in thousandths.
+    /// Returns the share of its weight that the edge gets, in thousandths.
     pub fn share(&self) -> u32 {
         match self.is_slow {
             true => SHARE,
@@ -49,28 +52,29 @@ impl Pace {
         }
     }
 
-    /// The mean, if it says something.
+    /// Returns the mean, if there are enough answers.
     fn mean(&self) -> Option<Duration> {
         (self.answers >= ENOUGH).then_some(self.mean)
     }
 }
 
-/// An edge has become slow, or is as quick as the others again.
+/// An edge has become slow or has recovered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// Its number.
+    /// Index of the edge.
     pub edge: usize,
     pub is_slow: bool,
-    /// What it takes, and what the others take.
+    /// Mean answer time of this edge, and median of the others.
     pub mean: Duration,
     pub others: Duration,
 }
 
-/// Judges which edges are slow: those that take `factor` times as long as the median of the others; at most half of all.
+/// Judges which edges are slow: those that take `factor` times as long as the median of the others,
+/// but at most half of all.
 pub(crate) fn judge(paces: &mut [&mut Pace], factor: f64) -> Vec<Change> {
     let means: Vec<Option<Duration>> = paces.iter().map(|pace| pace.mean()).collect();
     let mut most = means.iter().flatten().count() / 2;
-    // The slowest first: there may be too many.
+    // The slowest first, as the number of slow edges is limited.
     let mut order: Vec<usize> = (0..paces.len()).collect();
     order.sort_by_key(|number| std::cmp::Reverse(means[*number]));
     let mut changes = Vec::new();
@@ -107,7 +111,7 @@ pub(crate) fn judge(paces: &mut [&mut Pace], factor: f64) -> Vec<Change> {
 fn median<'a>(means: impl Iterator<Item = (usize, &'a Option<Duration>)>) -> Option<Duration> {
     let mut means: Vec<Duration> = means.filter_map(|(_, mean)| *mean).collect();
     means.sort_unstable();
-    // Of two, the smaller one: the quicker half says what is usual.
+    // Of two, the smaller one: the faster half defines what is normal.
     means.get(means.len().checked_sub(1)? / 2).copied()
 }
 
@@ -124,7 +128,7 @@ mod tests {
         millis.iter().map(pace).collect()
     }
 
-    /// The numbers of the edges that are slow afterwards.
+    /// Judges, and returns the indices of the edges that are slow afterwards.
     fn slow(paces: &mut [Pace]) -> Vec<usize> {
         judge(&mut paces.iter_mut().collect::<Vec<_>>(), 4.0);
         let slow = paces.iter().enumerate().filter(|(_, pace)| pace.is_slow);
@@ -158,7 +162,7 @@ mod tests {
         (0..10).for_each(|_| edges[2].answered(Duration::from_millis(400)));
         assert_eq!(slow(&mut edges), [2]);
         assert_eq!((edges[2].share(), edges[1].share()), (SHARE, 1000));
-        // At 60 ms it would not have become slow, but it stays so.
+        // 60 ms would not make it slow, but does not end its slowness either.
         let change = |edges: &mut [Pace]| judge(&mut edges.iter_mut().collect::<Vec<_>>(), 4.0);
         (0..40).for_each(|_| edges[2].answered(Duration::from_millis(60)));
         assert!(change(&mut edges).is_empty());

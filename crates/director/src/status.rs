@@ -1,4 +1,4 @@
-//! What the director's page and its metrics show. Pure: everything comes as it was found.
+//! The contents of the director's page and metrics. Pure: all data is passed in.
 
 use std::net::IpAddr;
 
@@ -13,40 +13,40 @@ use crate::sections::EdgeConfig;
 use crate::vrrp::State;
 use crate::weight::Capacity;
 
-/// What a director knows by itself.
+/// What a director knows from its own checks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub config: Config,
     /// In the order of the configuration.
     pub edges: Vec<EdgeSeen>,
-    /// Why the kernel's table could not be made as it is to be.
+    /// Why the kernel's table is not in its desired state.
     pub trouble: Option<String>,
 }
 
-/// An edge by its checks.
+/// The state of an edge according to its checks.
 #[derive(Clone, Debug)]
 pub(crate) struct EdgeSeen {
     pub config: EdgeConfig,
-    /// Of its weight, in thousandths; 0: it gets no viewers.
+    /// Share of its weight that it gets, in thousandths; 0: it gets no viewers.
     pub share: u32,
-    /// Its answers take much longer than those of others.
+    /// Whether its answers take much longer than those of others.
     pub is_slow: bool,
     /// Why it gets no viewers.
     pub trouble: Option<String>,
     pub capacity: Option<Capacity>,
 }
 
-/// A service of the kernel's table, with its destinations.
+/// A service of the kernel's table with its destinations.
 pub(crate) type Entry = (ServiceState, Vec<Destination>);
 
-/// `GET /api/director`.
+/// The answer to `GET /api/director`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Status {
     address: Option<IpAddr>,
     method: String,
     scheduler: &'static str,
     films: Option<Films>,
-    /// `None`: there is only one director.
+    /// `None` if there is only one director.
     failover: Option<State>,
     trouble: Option<String>,
     edges: Vec<EdgeStatus>,
@@ -62,16 +62,16 @@ struct Films {
 #[derive(Debug, Serialize)]
 struct EdgeStatus {
     address: IpAddr,
-    /// Where its own pages are.
+    /// Address of its own pages.
     url: String,
     state: &'static str,
     trouble: Option<String>,
-    /// As it is configured.
+    /// The configured weight.
     weight: u32,
     capacity: Option<Capacity>,
-    /// `None`: it does not say, or is no Reelway.
+    /// `None` if it does not answer or is not a Reelway.
     report: Option<EdgeReport>,
-    /// What happens if it goes; `None`: nothing is known of it.
+    /// Forecast of its failure; `None` if there is no report from it.
     without: Option<Without>,
 }
 
@@ -79,13 +79,13 @@ struct EdgeStatus {
 struct EdgeReport {
     name: String,
     sessions: u64,
-    /// Bits a second over RTP.
+    /// Bits per second over RTP.
     rate: f64,
-    /// Bytes since the start: of films to viewers, from origins, and from siblings.
+    /// Bytes since the start: of films to viewers, from origins and from siblings.
     sent: u64,
     from_origins: u64,
     from_siblings: u64,
-    /// Of the blocks that were asked for, those that were in memory; `None`: there were none.
+    /// Share of requested blocks that were in memory; `None` if none were requested.
     hit_ratio: Option<f64>,
     films: Vec<FilmStatus>,
 }
@@ -102,10 +102,10 @@ struct FilmStatus {
 #[derive(Debug, Serialize)]
 struct ServiceStatus {
     mark: u32,
-    /// Which packets it takes.
+    /// Description of the packets that it takes.
     of: String,
     scheduler: String,
-    /// Seconds for which a viewer stays; `None`: they do not.
+    /// Seconds for which a viewer stays with an edge; `None`: no persistence.
     persistence: Option<u32>,
     #[serde(flatten)]
     counted: Counted,
@@ -123,7 +123,7 @@ struct DestinationStatus {
     counted: Counted,
 }
 
-/// Since the service was made.
+/// Traffic since the service was made.
 #[derive(Debug, Serialize)]
 struct Counted {
     connections: u64,
@@ -198,7 +198,7 @@ impl EdgeReport {
 }
 
 impl Status {
-    /// Of what was found; reports are in the order of the edges.
+    /// Assembles the status; `reports` are in the order of the edges.
     pub fn of(
         seen: &Seen,
         failover: Option<State>,
@@ -236,7 +236,7 @@ impl Status {
     }
 }
 
-/// In the order of their marks: of the virtual address, of films, of ports.
+/// Returns the services in the order of their marks: virtual address, films, ports.
 fn services(config: &Config, table: &[Entry]) -> Vec<ServiceStatus> {
     let own = table
         .iter()
@@ -247,7 +247,7 @@ fn services(config: &Config, table: &[Entry]) -> Vec<ServiceStatus> {
 }
 
 impl ServiceStatus {
-    /// `None`: it is not one of this director's.
+    /// Returns `None` if the service does not belong to this director.
     fn of(config: &Config, (service, destinations): &Entry) -> Option<ServiceStatus> {
         let mark = own_mark(config, &service.target)?;
         let destination = |one: &Destination| DestinationStatus {
@@ -278,7 +278,7 @@ impl ServiceStatus {
     }
 }
 
-/// The mark of a service, if it is one of this director's.
+/// Returns the mark of a service, if it belongs to this director.
 pub(crate) fn own_mark(config: &Config, target: &Target) -> Option<u32> {
     let is_v6 = config.address.is_some_and(|address| address.is_ipv6());
     match target {
@@ -349,7 +349,7 @@ pub(crate) mod tests {
         Some(Report { node, cache })
     }
 
-    /// A service with this mark, and one destination.
+    /// Returns a service with this mark and one destination.
     pub fn entry(mark: u32) -> Entry {
         let counters = Counters {
             connections: 4,
@@ -401,7 +401,7 @@ pub(crate) mod tests {
         assert_eq!(first["report"]["from_siblings"], 40);
         assert_eq!(first["report"]["hit_ratio"], 0.9);
         assert_eq!(first["report"]["films"][0]["viewers"], 2);
-        // The other one is drained: it takes nobody over.
+        // The other edge is drained, so it cannot take over any viewers.
         assert_eq!(first["without"]["fits"], false);
         assert_eq!(shown["edges"][1]["state"], "drained");
         let services: Vec<&str> = (shown["services"].as_array().unwrap().iter())

@@ -1,4 +1,4 @@
-//! Which settings directors and edges need, by the forwarding method. Pure.
+//! The settings that directors and edges need for each forwarding method. Pure.
 
 use std::net::IpAddr;
 
@@ -11,13 +11,13 @@ use crate::sections::EdgeConfig;
 
 /// The director's table of firewall rules.
 const RULES: &str = "reelway_director";
-/// The edges' tunnel device where packets come in UDP.
+/// The edges' tunnel device for packets in UDP.
 const GUE_DEVICE: &str = "reelway-gue";
 
 /// A setting of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// An address of an interface, without a network of its own.
+    /// An address of an interface, with the prefix of a single host.
     Address {
         /// The address.
         address: IpAddr,
@@ -26,27 +26,27 @@ pub enum Step {
     },
     /// A kernel setting.
     Setting {
-        /// Its name, as `sysctl` has it: with slashes where a part may have dots.
+        /// Its name, as `sysctl` writes it; with slashes if a component may contain dots.
         key: String,
         /// Its value.
         value: &'static str,
     },
-    /// A table of firewall rules of family `inet`; it is replaced as a whole.
+    /// A table of firewall rules of family `inet`, which is replaced as a whole.
     Rules {
         /// Its name.
         table: &'static str,
-        /// What stands in it.
+        /// The contents of the table.
         rules: String,
     },
-    /// What a command makes where it is missing.
+    /// An object that a command makes if it is missing.
     Made {
-        /// Looks for it.
+        /// Command that looks for it.
         look: Vec<String>,
-        /// Is in the output of that where it is there.
+        /// Text in the output of `look` if it exists.
         says: String,
-        /// Makes it.
+        /// Command that makes it.
         make: Vec<String>,
-        /// Removes it; empty: it stays.
+        /// Command that removes it; empty: it stays.
         remove: Vec<String>,
     },
 }
@@ -68,12 +68,12 @@ fn made(look: &str, says: &str, make: &str, remove: &str) -> Step {
     }
 }
 
-/// What a director needs whose virtual address is to be on this interface.
+/// Returns the settings of a director whose virtual address is to be on this interface.
 pub fn for_director(config: &Config, address: IpAddr, interface: &str) -> Vec<Step> {
     let mut steps = vec![
-        // Who goes on with an edge that was removed would only be silent.
+        // Otherwise viewers of an edge that was removed would get no answer.
         setting("net.ipv4.vs.expire_nodest_conn", "1"),
-        // Who is held at an edge that takes no more viewers goes elsewhere.
+        // Viewers whom persistence keeps at an edge that takes no more viewers move to another.
         setting("net.ipv4.vs.expire_quiescent_template", "1"),
     ];
     let is_v6 = address.is_ipv6();
@@ -85,25 +85,26 @@ pub fn for_director(config: &Config, address: IpAddr, interface: &str) -> Vec<St
         });
     }
     if !is_v6 && config.method != Method::Direct {
-        // Edges on the same network must not learn of shorter ways, past this machine. Either setting is enough to send them.
+        // Edges on the same network must not learn shorter routes that bypass this machine. Either
+        // setting alone would enable redirects.
         steps.push(setting("net.ipv4.conf.all.send_redirects", "0"));
         let of_interface = format!("net/ipv4/conf/{interface}/send_redirects");
         steps.push(setting(&of_interface, "0"));
     }
     if !is_v6 && config.method != Method::Nat && config.health.through {
-        // What edges answer to checks comes from the virtual address, which is this machine's, too.
+        // Edges answer checks from the virtual address, which is also an address of this machine.
         let of_interface = format!("net/ipv4/conf/{interface}/accept_local");
         steps.push(setting(&of_interface, "1"));
     }
     steps.push(marks_and_translations(config, address));
-    // Where several directors share the addresses, they are keepalived's.
+    // If several directors share the addresses, keepalived manages them.
     if !config.failover.is_on() {
         steps.extend(all_addresses(address, config.films.addresses, interface));
     }
     steps
 }
 
-/// The virtual address and those of films on an interface.
+/// Returns steps for the virtual address and those of films on an interface.
 fn all_addresses(
     address: IpAddr,
     films: Option<FilmAddresses>,
@@ -117,7 +118,7 @@ fn all_addresses(
     [address].into_iter().chain(films).map(step)
 }
 
-/// The firewall rules of a director, which depend on its edges.
+/// Returns the firewall rules of a director, which depend on its edges.
 pub(crate) fn marks_and_translations(config: &Config, address: IpAddr) -> Step {
     Step::Rules {
         table: RULES,
@@ -125,12 +126,14 @@ pub(crate) fn marks_and_translations(config: &Config, address: IpAddr) -> Step {
     }
 }
 
-/// Marks for packets to the virtual address and to those of films; where edges' packets come back through here, RTP
-/// gets the virtual address even if its viewer never sent a packet that IPVS could know it by.
+/// Returns the rules that mark packets to the virtual address and those of films. If edges' packets
+/// return through the director, a source NAT also gives RTP the virtual address, even if the viewer
+/// never sent a packet from which IPVS could know the connection.
 fn rules(config: &Config, address: IpAddr) -> String {
     let marks = marking(config, address);
     let mut rules = String::new();
-    // Of viewers elsewhere, and on this machine, whose checks have the mark of their edge.
+    // The chains are for viewers elsewhere and for those on this machine, whose checks already have
+    // the mark of their edge.
     let is_marked = format!(
         "meta mark and {:#x} == {:#x} return; ",
         marks::MOST,
@@ -158,7 +161,7 @@ fn rules(config: &Config, address: IpAddr) -> String {
     rules
 }
 
-/// The rules that mark a packet.
+/// Returns the rules that mark packets.
 fn marking(config: &Config, address: IpAddr) -> String {
     let family = family(address);
     let (ports, mark) = (config.ports, config.mark);
@@ -186,21 +189,24 @@ fn marking(config: &Config, address: IpAddr) -> String {
     marks
 }
 
-/// As rules name an address's family.
+/// Returns nftables' name of an address family.
 fn family(address: IpAddr) -> &'static str {
     if address.is_ipv6() { "ip6" } else { "ip" }
 }
 
-/// What an edge needs behind a director with this virtual address, and these of films.
+/// Returns the settings of an edge behind a director with this virtual address and these addresses
+/// of films.
 pub fn for_edge(method: Method, address: IpAddr, films: Option<FilmAddresses>) -> Vec<Step> {
     let is_v6 = address.is_ipv6();
     let mut steps = Vec::new();
     if method == Method::Nat {
-        // It never sees the virtual address. That the director is its gateway is the network's business.
+        // With NAT, an edge never sees the virtual address. The network has to make the director
+        // its gateway.
         return steps;
     }
     if !is_v6 {
-        // The address is the director's: this machine has it, but must not say so.
+        // The edge has the address, too, but must not answer ARP requests for it: it is the
+        // director's.
         steps.push(setting("net.ipv4.conf.all.arp_ignore", "1"));
         steps.push(setting("net.ipv4.conf.all.arp_announce", "2"));
     }
@@ -212,7 +218,7 @@ pub fn for_edge(method: Method, address: IpAddr, films: Option<FilmAddresses>) -
         };
         let show = format!("ip link show dev {device}");
         match tunnel {
-            // The module's own device takes packets from everywhere.
+            // The module's default device accepts packets from any source.
             Tunnel::Ipip => {
                 let module = if is_v6 { "ip6_tunnel" } else { "ipip" };
                 steps.push(made(&show, device, &format!("modprobe {module}"), ""));
@@ -244,7 +250,8 @@ pub fn for_edge(method: Method, address: IpAddr, films: Option<FilmAddresses>) -
             &format!("ip link set {device} down"),
         ));
         if !is_v6 {
-            // What comes out of the tunnel has viewers' addresses, the way to whom leads elsewhere.
+            // Packets from the tunnel have viewers' source addresses, to which routes lead through
+            // other devices.
             steps.push(setting("net.ipv4.conf.all.rp_filter", "0"));
             steps.push(setting(&format!("net.ipv4.conf.{device}.rp_filter"), "0"));
         }

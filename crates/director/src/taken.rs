@@ -1,5 +1,5 @@
-//! Whether another machine has the virtual address already. Two that have it get some of the viewers' packets each, and neither
-//! knows.
+//! Whether another machine already has the virtual address. If two machines have it, each gets some
+//! of the viewers' packets, and neither notices.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::Duration;
@@ -9,21 +9,21 @@ use anyhow::bail;
 use crate::setup::run;
 use crate::steps::Step;
 
-/// Looks whether another machine has said that it has an address, and the time before each.
+/// How often the neighbour table is read, and the pause before each time.
 const LOOKS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Looks whether other machines have the addresses that these steps add.
+/// Checks that no other machine has the addresses that these steps add.
 ///
 /// # Errors
-/// One has.
+/// A machine has one of them.
 pub(crate) async fn check(steps: &[Step]) -> anyhow::Result<()> {
     let mut asked = Vec::new();
     for step in steps {
         let Step::Address { address, interface } = step else {
             continue;
         };
-        // What was known of it may be years old.
+        // An entry of the neighbour table may be years old.
         let _ = run(&flush(*address, interface), "");
         if ask(*address).is_ok() {
             asked.push((*address, interface.as_str()));
@@ -53,18 +53,19 @@ fn flush(address: IpAddr, interface: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Sends a packet to the address, so that the kernel asks who has it.
+/// Sends a packet to the address, so that the kernel resolves it.
 fn ask(address: IpAddr) -> std::io::Result<()> {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    // The port is that of the discard protocol (RFC 863).
+    // The port of the discard protocol (RFC 863).
     UdpSocket::bind((any, 0))?.send_to(&[0], (address, 9))?;
     Ok(())
 }
 
-/// The hardware address of the neighbor that has an address, by what `ip neighbor` says of all of them.
+/// Returns the hardware address of the neighbour with this address, from the output of `ip
+/// neighbor`.
 fn hardware_address<'a>(known: &'a str, address: IpAddr, interface: &str) -> Option<&'a str> {
     let of = format!("{address} dev {interface} lladdr ");
     let line = known.lines().find_map(|line| line.strip_prefix(&of))?;

@@ -1,5 +1,5 @@
-//! How keepalived is configured, which holds the virtual address where several directors share it: by VRRP, version 3
-//! (RFC 5798). Pure.
+//! The configuration of keepalived, which holds the virtual address if several directors share it,
+//! by VRRP version 3 (RFC 5798). Pure.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -9,24 +9,24 @@ use serde::Serialize;
 
 use crate::config::Config;
 
-/// Seconds between two advertisements. A director that says nothing for three of them is taken for dead.
+/// Seconds between two advertisements. A director that misses three in a row is considered dead.
 const INTERVAL: f64 = 0.25;
-/// Name of the addresses that move together.
+/// Name of the VRRP instance, whose addresses move together.
 const INSTANCE: &str = "reelway";
 
-/// What has become of this director's claim to the addresses.
+/// The state of this director's claim to the addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
-    /// It has them.
+    /// This director has the addresses.
     Active,
-    /// Another director has them.
+    /// Another director has the addresses.
     Standby,
     /// Its interface is down.
     Fault,
 }
 
-/// Keepalived's configuration. Changes of the state are written to the FIFO `states`.
+/// Returns keepalived's configuration. Keepalived writes state changes to the FIFO `states`.
 pub(crate) fn configuration(
     config: &Config,
     address: IpAddr,
@@ -40,7 +40,7 @@ pub(crate) fn configuration(
         format!("        {address}/{bits} dev {interface}\n")
     };
     let addresses: String = [address].into_iter().chain(gateway).map(line).collect();
-    // An advertisement has no room for these.
+    // An advertisement has no room for the addresses of films.
     let films = match config.films.addresses {
         Some(films) => {
             let lines: String = films.iter().map(line).collect();
@@ -48,7 +48,8 @@ pub(crate) fn configuration(
         }
         None => String::new(),
     };
-    // No director takes the addresses from another that is well: each move costs viewers a moment.
+    // No director takes the addresses from another that is healthy: each move interrupts viewers
+    // for a moment.
     format!(
         "global_defs {{\n    vrrp_version 3\n    max_auto_priority 10\n    vrrp_notify_fifo {}\n}}\n\
          vrrp_instance {INSTANCE} {{\n    state BACKUP\n    nopreempt\n    interface {interface}\n    \
@@ -60,7 +61,7 @@ pub(crate) fn configuration(
     )
 }
 
-/// The state that a line of the FIFO tells, if it does.
+/// Parses the state from a line of the FIFO.
 pub(crate) fn state(line: &str) -> Option<State> {
     let mut words = line.split_whitespace();
     let is_ours = words.next() == Some("INSTANCE")

@@ -1,5 +1,5 @@
-//! Which ways packets take between this machine and others, as far as its routes tell: where a method of forwarding cannot work
-//! by them, that is said before viewers find out.
+//! Routes between this machine and others. If a forwarding method cannot work with these routes,
+//! the director reports this before viewers notice.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use tracing::{info, warn};
 use crate::config::Config;
 use crate::setup::run;
 
-/// The interface of the virtual address.
+/// Returns the interface of the virtual address.
 pub(crate) fn interface(config: &Config) -> anyhow::Result<String> {
     match config.interface.as_str() {
         "" => interface_to_edges(config),
@@ -18,7 +18,7 @@ pub(crate) fn interface(config: &Config) -> anyhow::Result<String> {
     }
 }
 
-/// The interface through which this machine reaches its first edge.
+/// Returns the interface through which this machine reaches its first edge.
 fn interface_to_edges(config: &Config) -> anyhow::Result<String> {
     let edge = config.edge.first().context("no edges")?.address;
     let words = ["ip", "-o", "route", "get", &edge.to_string()].map(str::to_owned);
@@ -29,10 +29,10 @@ fn interface_to_edges(config: &Config) -> anyhow::Result<String> {
     name.with_context(|| format!("no interface leads to edge {edge}; set `interface`"))
 }
 
-/// Looks whether each edge can be reached by the method.
+/// Checks that the forwarding method can reach each edge.
 ///
 /// # Errors
-/// An edge is to be forwarded to directly, and behind a gateway.
+/// Direct routing is configured, and an edge is behind a gateway.
 pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
     if config.method != Method::Direct {
         return Ok(());
@@ -40,7 +40,7 @@ pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
     for edge in &config.edge {
         let edge = edge.address;
         let words = ["ip", "-o", "route", "get", &edge.to_string()].map(str::to_owned);
-        // Without a route, or without the program, the checks of the edge tell.
+        // If there is no route or no `ip` program, the checks of the edge report it.
         let route = run(&words, "").unwrap_or_default();
         if let Some(gateway) = gateway(&route) {
             bail!(
@@ -52,8 +52,8 @@ pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says which way an edge's packets to viewers take, where that must be through the director: with NAT. `virtual_address` is of
-/// the edges' family.
+/// Logs which gateway the edge's packets to viewers take: with NAT it must be the director.
+/// `virtual_address` is of the edges' family.
 pub fn say_way_back(config: &Config, virtual_address: IpAddr) {
     if config.method != Method::Nat {
         return;
@@ -84,12 +84,12 @@ pub fn say_way_back(config: &Config, virtual_address: IpAddr) {
     }
 }
 
-/// The gateway in what `ip route` says.
+/// Returns the gateway in the output of `ip route`.
 fn gateway(route: &str) -> Option<IpAddr> {
     let mut words = route.split_whitespace();
     words.find(|word| *word == "via")?;
     let word = words.next()?;
-    // Where it is of the other family, a word says so.
+    // A gateway of the other family is preceded by the family's name.
     let word = match word {
         "inet" | "inet6" => words.next()?,
         word => word,

@@ -1,4 +1,4 @@
-//! The director's page, API and metrics, over HTTP. They only show.
+//! The director's page, API and metrics, over HTTP. They are read-only.
 
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
@@ -30,23 +30,23 @@ use crate::metrics;
 use crate::report::{Report, ask};
 use crate::status::{Entry, Seen, Status, own_mark};
 
-/// Most connections, in all and from one address.
+/// Maximum number of connections, in all and from one address.
 const MOST: (usize, usize) = (256, 32);
-/// Time for a request's head, and for the last answer of a connection.
+/// Timeout for a request's head, and for the last answer of a connection.
 const HEAD: Duration = Duration::from_secs(10);
-/// After this a connection ends with the answer that is under way: who goes on looking connects again.
+/// Lifetime of a connection. It ends after the answer under way; clients that stay connect again.
 const LIFE: Duration = Duration::from_secs(60);
-/// Edges are asked at most this often, however many look.
+/// Minimum time between two requests to the edges, however many clients there are.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What is shown.
+/// Sources of the page's contents.
 pub(crate) struct Site {
     board: Arc<Board>,
     table: Table,
     reports: Mutex<Reports>,
 }
 
-/// What edges said last.
+/// The latest reports of the edges.
 #[derive(Default)]
 struct Reports {
     when: Option<Monotonic>,
@@ -55,7 +55,7 @@ struct Reports {
 }
 
 impl Site {
-    /// Shows what is on this board, the kernel's table, and what edges say.
+    /// Creates the site from this board, the kernel's table and the edges' reports.
     pub fn new(board: Arc<Board>) -> anyhow::Result<Site> {
         Ok(Site {
             board,
@@ -64,7 +64,7 @@ impl Site {
         })
     }
 
-    /// The services of this director in the kernel's table.
+    /// Returns this director's services in the kernel's table.
     fn table(&self, seen: &Seen) -> anyhow::Result<Vec<Entry>> {
         let mut services = self.table.services()?;
         services.retain(|service| own_mark(&seen.config, &service.target).is_some());
@@ -75,7 +75,7 @@ impl Site {
         entries.collect()
     }
 
-    /// What the edges say, in their order.
+    /// Returns the reports of the edges, in their order.
     async fn reports(&self, seen: &Seen) -> Vec<Option<Report>> {
         let edges: Vec<IpAddr> = seen.edges.iter().map(|edge| edge.config.address).collect();
         let mut reports = self.reports.lock().await;
@@ -108,7 +108,7 @@ pub(crate) async fn serve(listener: TcpListener, site: Site) {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Most likely there are too many open files: others will be closed.
+                // Most likely there are too many open files; closing connections will free some.
                 debug!("accept: {error}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -133,10 +133,10 @@ pub(crate) async fn serve(listener: TcpListener, site: Site) {
     }
 }
 
-/// Listens for [`serve`].
+/// Opens the listener for [`serve`].
 ///
 /// # Errors
-/// It cannot be done: where, and what to do about it.
+/// The address cannot be used; the error says which, and what to do.
 pub(crate) async fn listen(at: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(at).await;
     listener.with_context(|| {
@@ -185,8 +185,8 @@ async fn page(request: Request) -> Response {
     pages.answer(request.method(), request.uri().path(), request.headers())
 }
 
-/// Requests under a name are refused: a page of an attacker can have its own name lead here, but neither an address nor
-/// `localhost`.
+/// Refuses requests for a host name: an attacker's page can make its own name resolve to this
+/// address, but neither an IP address nor `localhost`.
 async fn check_host(request: Request, next: Next) -> Response {
     if is_address(request.headers()) {
         return next.run(request).await;
@@ -195,7 +195,7 @@ async fn check_host(request: Request, next: Next) -> Response {
     (StatusCode::FORBIDDEN, words).into_response()
 }
 
-/// Whether a request is for an address or `localhost`, or names no host.
+/// Whether a request is for an IP address or `localhost`, or names no host.
 fn is_address(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(HOST) else {
         return true;

@@ -1,46 +1,49 @@
-//! How much of the newcomers each edge gets: its weight in the kernel's table. Pure.
+//! Each edge's share of new viewers: its weight in the kernel's table. Pure.
 //!
-//! Schedulers that divide connections by weights (wlc, lblc, lblcr, sed, nq) count what an edge carries by themselves: for them
-//! a weight is what the edge can carry in all. wrr counts nothing: for it the weight is what is left.
+//! Schedulers that divide connections by weight (wlc, lblc, lblcr, sed, nq) count an edge's
+//! connections themselves: for them, the weight is the edge's total capacity. wrr counts nothing,
+//! so its weight is the free capacity.
 
 use reelway_ipvs::Scheduler;
 use serde::Serialize;
 
-/// What an edge's network carries, bytes a second.
+/// Capacity of an edge's network in bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Capacity {
-    /// In all.
+    /// Total capacity.
     pub total: u64,
-    /// What nobody has booked.
+    /// Capacity that is not booked.
     pub free: u64,
 }
 
-/// What a weight is made of.
+/// Components of a weight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
-    /// As it is configured.
+    /// The configured weight.
     pub weight: u32,
-    /// Of that, what it gets as it has come back a moment ago, in thousandths; 0: it gets no viewers.
+    /// Share of that weight that the edge gets at present, in thousandths, such as during slow
+    /// start; 0: it gets no viewers.
     pub share: u32,
-    /// `None`: the edge does not say, or has no limit.
+    /// `None` if the edge does not report its capacity or has no limit.
     pub capacity: Option<Capacity>,
 }
 
-/// What is left changes with each viewer; the table does not need to.
+/// Number of steps of free capacity. It changes with each viewer, but the table does not need to.
 const STEPS: u64 = 20;
 
-/// What the largest configured weight counts as at least, so that parts of it can be told apart.
+/// Minimum that the largest configured weight counts as, so that fractions of it can be
+/// distinguished.
 const FINE: u32 = 100;
 
-/// Places among which a hash of the client's address chooses (`sh`). The kernel gives them to edges in turn, each as many in a
-/// row as it weighs: if all weigh a hundred, the fourth gets none.
+/// Number of places in the hash table of `sh`. The kernel assigns them to edges in turn, each as
+/// many in a row as its weight: if all have a weight of 100, the fourth gets none.
 const PLACES: usize = 256;
 
-/// Largest weight that is given to `sh`.
+/// Maximum weight for `sh`.
 const COARSE: u64 = 8;
 
 impl Capacity {
-    /// Reads what an edge says: `total=122500000, free=61000000` (a dictionary of RFC 9651).
+    /// Parses an edge's header: `total=122500000, free=61000000` (a dictionary of RFC 9651).
     pub fn parse(text: &str) -> Option<Capacity> {
         let value = |wanted: &str| {
             let members = text.split(',').filter_map(|member| member.split_once('='));
@@ -52,7 +55,8 @@ impl Capacity {
     }
 }
 
-/// The weights of the edges, as the scheduler needs them. Capacities count where all edges that get viewers say theirs.
+/// Returns the weights of the edges for a scheduler. Capacities count only if all edges that get
+/// viewers report theirs.
 pub(crate) fn weights(parts: &[Part], scheduler: Scheduler) -> Vec<u32> {
     let well = || parts.iter().filter(|part| part.share > 0);
     let most = well().filter_map(|part| Some(part.capacity?.total)).max();
@@ -68,7 +72,8 @@ pub(crate) fn weights(parts: &[Part], scheduler: Scheduler) -> Vec<u32> {
         _ => 1.0,
     };
     let largest = parts.iter().map(|part| part.weight).max().unwrap_or(0);
-    // By locality the kernel compares weights with connections: an edge with more of them than its weight is overloaded.
+    // The locality schedulers compare weights with connections: an edge with more connections than
+    // its weight is overloaded.
     let finer = match scheduler {
         Scheduler::Locality | Scheduler::LocalityReplicated => 1.0,
         _ => f64::from(FINE) / f64::from(largest.clamp(1, FINE)),
@@ -87,7 +92,7 @@ pub(crate) fn weights(parts: &[Part], scheduler: Scheduler) -> Vec<u32> {
     }
 }
 
-/// About the same proportions in weights that are so small that all edges get a part of [`PLACES`] by them.
+/// Returns similar proportions in weights so small that all edges get some of the [`PLACES`].
 fn in_few_places(weights: Vec<u32>) -> Vec<u32> {
     let largest = u64::from(weights.iter().copied().max().unwrap_or(0).max(1));
     let edges = weights.iter().filter(|weight| **weight > 0).count().max(1);
@@ -200,7 +205,7 @@ mod tests {
 
     #[test]
     fn where_a_hash_of_the_address_chooses_all_edges_get_their_part_of_its_places() {
-        // As the kernel fills them.
+        // Fills the hash table as the kernel does.
         let places = |weights: &[u32]| {
             let mut counts = vec![0; weights.len()];
             let (mut edge, mut in_a_row) = (0, 0);

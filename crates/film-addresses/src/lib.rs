@@ -1,5 +1,6 @@
-//! Addresses of films: a network, of whose addresses one belongs to each film. Servers send viewers there, and a director has
-//! each address be answered by one of them. Pure.
+//! Film addresses: a network of addresses, one of which is assigned to each film. Servers send
+//! viewers to these addresses, and a director has each address answered by one of its servers.
+//! Pure.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -10,33 +11,35 @@ use ipnet::{IpAdd, IpNet};
 use serde::{Deserialize, Deserializer};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Most of them: each is added to interfaces of the director and of all servers, and named by the servers' pages.
+/// Maximum number of addresses: each is added to interfaces of the director and all servers, and is
+/// listed on the servers' pages.
 const MOST: u32 = 64;
 
-/// The addresses of a network, its first and last among them.
+/// The addresses of a network, including its first and last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilmAddresses(IpNet);
 
 impl FilmAddresses {
-    /// The address that belongs to a film: the same at all servers that call it so, as they do not know each other.
+    /// Returns the address of a film. All servers that use the same title compute the same address,
+    /// since they do not know each other.
     pub fn of(&self, title: &str) -> IpAddr {
         let count = u64::from(self.count());
-        // Below the count.
+        // Less than `count`.
         self.at((xxh3_64(title.as_bytes()) % count) as u32)
     }
 
-    /// All of them.
+    /// Iterates over all the addresses.
     pub fn iter(&self) -> impl Iterator<Item = IpAddr> + use<> {
         let addresses = *self;
         (0..self.count()).map(move |number| addresses.at(number))
     }
 
-    /// Whether this is one of them.
+    /// Whether this address is one of them.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address)
     }
 
-    /// Whether they are addresses of IPv6.
+    /// Whether they are IPv6 addresses.
     pub fn is_v6(&self) -> bool {
         self.0.addr().is_ipv6()
     }
@@ -53,7 +56,7 @@ impl FilmAddresses {
     }
 }
 
-/// How many addresses a network has; `None`: more than there may be.
+/// Returns the number of addresses in a network; `None` if there are more than `MOST`.
 fn count(network: IpNet) -> Option<u32> {
     let bits = network.max_prefix_len() - network.prefix_len();
     let count = 1u32.checked_shl(bits.into())?;
@@ -75,16 +78,17 @@ impl FromStr for FilmAddresses {
 }
 
 impl fmt::Display for FilmAddresses {
-    /// As it is written.
+    /// Formats the network in CIDR notation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-/// As it stands in a configuration, where an empty text means that there are none.
+/// Deserialises a configuration value in which an empty string means that there are no film
+/// addresses.
 ///
 /// # Errors
-/// The text is neither empty nor such a network.
+/// The text is neither empty nor a valid network.
 pub fn optional<'de, D: Deserializer<'de>>(from: D) -> Result<Option<FilmAddresses>, D::Error> {
     let text = String::deserialize(from)?;
     let addresses = (!text.is_empty()).then(|| text.parse());
@@ -103,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_film_has_the_same_address_whoever_computes_it() {
-        // As another server's program computes it: films move if this changes.
+        // The result that other servers compute: if it changes, films move to other addresses.
         let v4 = addresses("192.0.2.130/26");
         assert_eq!(v4.of("nature/bunny").to_string(), "192.0.2.132");
         let v6 = addresses("fd00::/122");

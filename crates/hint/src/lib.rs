@@ -1,32 +1,34 @@
-//! Hints to the processor: memory that will be read soon is fetched into its cache while something else is done.
+//! Prefetch hints: memory that will be read soon is fetched into the processor's cache
+//! in the meantime.
 //!
-//! A walk through the memory of many viewers waits about a hundred nanoseconds for each cache line, one after the other
-//! where a line says where the next one is. Requested beforehand, many lines arrive at once. A prefetch never fails and
-//! changes nothing but how long the reading takes, so pure crates may use it; on processors without it nothing happens.
+//! A walk through the memory of many viewers waits about a hundred nanoseconds for each cache line,
+//! one after another where each line has the address of the next. Requested beforehand, many lines
+//! arrive at once. A prefetch never fails and affects only how long the read takes, so pure crates
+//! may use it; on processors without it nothing happens.
 
-/// Bytes that a processor fetches at a time.
+/// The size of a cache line, bytes.
 pub const LINE: usize = 64;
 
-/// Fetches the lines in which `value` lies; what it points to is not.
+/// Fetches the lines of `value`, but not what it points to.
 #[inline]
 pub fn value<T>(value: &T) {
     lines(std::ptr::from_ref(value).cast(), size_of::<T>());
 }
 
-/// Fetches the first `bytes` of `value`, or all of it if it is not as long.
+/// Fetches the first `bytes` of `value`, or all of it if it is shorter.
 #[inline]
 pub fn head<T>(value: &T, bytes: usize) {
     lines(std::ptr::from_ref(value).cast(), bytes.min(size_of::<T>()));
 }
 
-/// Fetches the lines in which `values` lie.
+/// Fetches the lines of `values`.
 #[inline]
 pub fn slice<T>(values: &[T]) {
     lines(values.as_ptr().cast(), size_of_val(values));
 }
 
-/// Fetches `bytes` that only the kernel will read, into the processor's larger caches: the nearest one has no room
-/// for the bytes of many packets.
+/// Fetches `bytes` that only the kernel will read into the processor's larger caches: the nearest
+/// one has no room for the bytes of many packets.
 #[inline]
 pub fn bulk(bytes: &[u8]) {
     for line in bytes.chunks(LINE) {
@@ -49,7 +51,7 @@ fn lines(first: *const u8, bytes: usize) {
 #[inline]
 fn fetch(line: *const u8) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: a hint, which faults at no address.
+    // SAFETY: a prefetch is only a hint, and faults at no address.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
 }
 
@@ -57,14 +59,14 @@ fn fetch(line: *const u8) {
 #[inline]
 fn fetch_far(line: *const u8) {
     use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-    // SAFETY: a hint, which faults at no address.
+    // SAFETY: a prefetch is only a hint, and faults at no address.
     unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) };
 }
 
 #[cfg(target_arch = "aarch64")]
 #[inline]
 fn fetch_far(line: *const u8) {
-    // SAFETY: a hint, which faults at no address.
+    // SAFETY: a prefetch is only a hint, and faults at no address.
     unsafe {
         std::arch::asm!(
             "prfm pldl2keep, [{line}]",
@@ -77,7 +79,7 @@ fn fetch_far(line: *const u8) {
 #[cfg(target_arch = "aarch64")]
 #[inline]
 fn fetch(line: *const u8) {
-    // SAFETY: a hint, which faults at no address.
+    // SAFETY: a prefetch is only a hint, and faults at no address.
     unsafe {
         std::arch::asm!(
             "prfm pldl1keep, [{line}]",

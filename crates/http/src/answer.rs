@@ -1,4 +1,4 @@
-//! Answers as they are put together everywhere: plain text, errors, compression, headers.
+//! Building blocks of answers: plain text, errors, compression, headers.
 
 use std::io::Write;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use flate2::{Compression, write::GzEncoder};
 
 pub(crate) use reelway_pages::accepts_gzip;
 
-/// Any answer.
+/// An HTTP response.
 pub(crate) type Answer = Response<Body>;
 
 /// Texts shorter than this are not worth compressing: they fit into one packet.
 const COMPRESSED: usize = 1000;
 
-/// An answer with a body that is all there.
+/// Makes an answer with a complete body.
 pub(crate) fn with(status: StatusCode, media_type: &'static str, body: impl Into<Body>) -> Answer {
     let mut answer = Response::new(body.into());
     *answer.status_mut() = status;
@@ -25,14 +25,14 @@ pub(crate) fn with(status: StatusCode, media_type: &'static str, body: impl Into
     answer
 }
 
-/// An answer without a body.
+/// Makes an answer without a body.
 pub(crate) fn empty(status: StatusCode) -> Answer {
     let mut answer = Response::new(Body::empty());
     *answer.status_mut() = status;
     answer
 }
 
-/// What went wrong, for people and players.
+/// Makes an error answer in plain text, for people and players.
 pub(crate) fn error(status: StatusCode, words: impl std::fmt::Display) -> Answer {
     let mut answer = with(status, "text/plain; charset=utf-8", format!("{words}\n"));
     answer
@@ -41,7 +41,7 @@ pub(crate) fn error(status: StatusCode, words: impl std::fmt::Display) -> Answer
     answer
 }
 
-/// The same for the API.
+/// Makes an error answer in JSON, for the API.
 pub(crate) fn api_error(status: StatusCode, words: impl std::fmt::Display) -> Answer {
     let json = serde_json::json!({ "error": words.to_string() });
     let mut answer = with(status, "application/json", json.to_string());
@@ -51,24 +51,25 @@ pub(crate) fn api_error(status: StatusCode, words: impl std::fmt::Display) -> An
     answer
 }
 
-/// Come again after this long.
+/// Sets `Retry-After`.
 pub(crate) fn retry_after(answer: &mut Answer, after: Duration) {
-    // Rounded up: too early is refused again.
+    // Rounded up: a client that returns too early is refused again.
     let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
     answer
         .headers_mut()
         .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
 }
 
-/// Sets a header to a value that we made ourselves.
+/// Sets a header to a value made by this server.
 pub(crate) fn set(answer: &mut Answer, name: header::HeaderName, value: &str) {
-    // Entity tags, dates and numbers are visible ASCII; anything else is a mistake of ours and left out.
+    // Entity tags, dates and numbers are visible ASCII; anything else is a bug here and left out.
     if let Ok(value) = HeaderValue::from_str(value) {
         answer.headers_mut().insert(name, value);
     }
 }
 
-/// A text, compressed where the client `accepts` that and it pays; and whether it is.
+/// Compresses a text if the client `accepts` that and it pays off. Returns whether it is
+/// compressed.
 pub(crate) fn compressed(text: String, accepts: bool) -> (Vec<u8>, bool) {
     match accepts && text.len() >= COMPRESSED {
         true => (gzip(text.as_bytes()), true),
@@ -82,7 +83,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     // Writing to memory cannot fail.
     let _ = encoder.write_all(bytes);
     let mut packed = encoder.finish().unwrap_or_default();
-    // What is kept until it is read is counted by its length.
+    // Answers kept until they are read are counted by their length.
     packed.shrink_to_fit();
     packed
 }

@@ -1,4 +1,4 @@
-//! The parts of the HTTP side, put together; the addresses of the API.
+//! The parts of the HTTP side and how they are connected; the routes of the API.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ use crate::watch::playlist::Playlists;
 use crate::watch::segment::Segments;
 use crate::watch::subtitles::SubtitleTexts;
 
-/// Texts of the API, and playlists, that are made at once.
+/// Number of API texts, and of playlists, that are made at the same time.
 const MAKING: usize = 2;
 
 /// The parts that live as long as the server.
@@ -60,11 +60,11 @@ pub(crate) struct App {
     pub events: Arc<Events>,
     pub overview: Overview,
     pub shadow: Arc<Shadow>,
-    /// How connections get bytes without a copy, if they do.
+    /// Sends bytes to connections without a copy, if enabled.
     pub giving: Option<Giving>,
 }
 
-/// What handlers of the API may ask for. Each takes the few parts that it needs.
+/// State for the API's handlers. Each extracts the few parts that it needs.
 #[derive(Clone)]
 struct Parts {
     catalogue: Arc<dyn Catalogue>,
@@ -104,7 +104,7 @@ part! {
     repeated: Arc<Repeated>,
 }
 
-/// How fast media go; no faster than is booked for a viewer, where a network is limited.
+/// Returns the pace of media; on a limited network no faster than what is booked for a viewer.
 fn pace(config: &HttpConfig, sessions: &Sessions) -> Pace {
     let gate = sessions.gate();
     if !gate.books_network() {
@@ -177,7 +177,8 @@ impl App {
     }
 }
 
-/// Films for players; `playlists` makes playlists, which must not wait for the API.
+/// Makes the part that serves films to players; `playlists` makes playlists, which must not wait
+/// for the API.
 fn watch(config: &HttpConfig, parts: &Parts, playlists: Arc<Desk>) -> Watch {
     let Parts {
         sessions,
@@ -238,7 +239,7 @@ fn metrics_page(parts: &Parts, playlists: Arc<Desk>) -> Page {
         .with(answers::reactor)
 }
 
-/// The ways of the API; everything else is a film or a page.
+/// The routes of the API; all other addresses are films or pages.
 fn router(parts: Parts) -> Router {
     Router::new()
         .route("/api/films", get(films))
@@ -260,7 +261,7 @@ fn router(parts: Parts) -> Router {
         .with_state(parts)
 }
 
-/// What the router has no way for: pages. (Films went another way before.)
+/// The fallback route: pages. (Requests for films do not reach the router.)
 async fn page(State(films): State<Arc<Films>>, request: Request) -> Answer {
     if request.uri().path().starts_with("/api/") || request.uri().path() == "/api" {
         return answer::api_error(

@@ -1,12 +1,13 @@
-//! Bodies of media: read from the store window by window, paced, and one window ahead only for connections that take one
-//! faster than the next can be read. A window is a block. For connections that fast it is several blocks, which are asked for
-//! and read at once, as long as most of what may be pinned is free.
+//! Media bodies: read from the store window by window and paced. One window is read ahead, but only
+//! for connections that send a window faster than the next can be read. A window is a block. For
+//! connections that fast it is several blocks, requested and read at once, while most of the budget
+//! is free.
 //!
-//! What hyper holds and what is read ahead are slices of the store's blocks, which stay pinned until
-//! the socket has taken them. A viewer who stopped reading would so keep two windows for as long as
-//! the connection lives, and enough of them the whole pool. So only a quarter of the pool may be pinned by
-//! HTTP ([`Budget`]); connections beyond it get copies of at most 64 KiB, one at a time, and pin
-//! nothing.
+//! The data held by hyper and the data read ahead are slices of the store's blocks, which stay
+//! pinned until the socket has taken them. A viewer who stops reading would thus keep two windows
+//! for as long as the connection lives, and enough such viewers the whole pool. So HTTP may pin
+//! only a quarter of the pool ([`Budget`]); connections beyond that get copies of at most 64 KiB,
+//! one at a time, and pin nothing.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -28,7 +29,7 @@ use crate::flow::{Flow, MediaError, Turn};
 use crate::pieces::{self, Pieces};
 use crate::repeated::Repeated;
 
-/// Where bodies of media come from.
+/// The source of media bodies.
 #[derive(Clone)]
 pub(crate) struct Bodies {
     store: Store,
@@ -46,8 +47,8 @@ impl Bodies {
         }
     }
 
-    /// A body of `len` bytes, which are these pieces of a film. Reads the first pieces, so that a failure can still be
-    /// answered with a status.
+    /// Makes a body of `len` bytes from these pieces of a film. Reads the first pieces, so that a
+    /// failure can still be answered with a status.
     pub async fn begin(
         &self,
         show: Arc<Show>,
@@ -81,22 +82,22 @@ impl Bodies {
     }
 }
 
-/// A window on its way from the store.
+/// A window being read from the store.
 struct Coming {
     window: Window,
     asked: Epoch,
     span: Option<oneshot::Receiver<Result<Span, ReadError>>>,
-    /// Leave to pin its blocks; without it the bytes are copied.
+    /// Permission to pin its blocks; without it the bytes are copied.
     permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Makes the pieces of a body.
+/// Produces the pieces of a body.
 struct Producer {
     store: Store,
     budget: Budget,
     repeated: Arc<Repeated>,
     show: Arc<Show>,
-    /// Where what is sent of it is read.
+    /// The source that it reads from.
     source: Arc<Source>,
     flow: Flow,
     pieces: Pieces,
@@ -105,7 +106,7 @@ struct Producer {
     handed: Option<Monotonic>,
 }
 
-/// Bytes of a block, and the leave to keep it.
+/// Bytes of a block, with the permission to keep it pinned.
 struct BlockBytes {
     bytes: Bytes,
     _permit: Arc<OwnedSemaphorePermit>,
@@ -118,14 +119,16 @@ impl AsRef<[u8]> for BlockBytes {
 }
 
 impl Producer {
-    /// Whether the next window must be asked for before this one is taken: it is this one's turn in less time after the
-    /// last one than a read may last. Whoever is slower would only keep a block from others.
+    /// Whether the next window must be requested before this one is sent: this one's turn came
+    /// sooner after the previous one than a read may last. Slower connections would only keep a
+    /// block from others.
     fn is_fast(&self) -> bool {
         let took = self.handed.map(|handed| reelway_clock::now().since(handed));
         took.is_some_and(|took| took < self.source.lead())
     }
 
-    /// Asks the store for the next window, due when the viewer will have played what is ahead.
+    /// Requests the next window from the store, with the time when the viewer will have played what
+    /// they have as its deadline.
     fn ask(&mut self, turn: &Turn, wide: bool) -> Result<Option<Coming>, MediaError> {
         let ahead = turn.ahead;
         let (permit, size) = match self.budget.window(wide) {
@@ -147,7 +150,7 @@ impl Producer {
                 reelway_clock::now() + Duration::from_secs_f64(ahead.clamp(0.0, 3600.0));
             self.store
                 .fetch(&self.source, range, deadline, move |span| {
-                    // Nobody waits any more when the connection was closed.
+                    // The receiver is gone if the connection was closed.
                     let _ = sender.send(span);
                 });
             receiver
@@ -160,12 +163,12 @@ impl Producer {
         }))
     }
 
-    /// The next pieces, when it is time for them; `None` at the end.
+    /// Returns the next pieces when they are due; `None` at the end.
     async fn next(&mut self) -> Result<Option<VecDeque<Bytes>>, MediaError> {
         let asked = self.ahead.as_ref().map(|coming| coming.window.bytes());
         let turn = self.flow.turn(asked, self.budget.block_bytes()).await?;
         let fast = self.is_fast();
-        // Of a share it is not known before its turn how large the next window may be.
+        // With a limited share, the size of the next window is not known before its turn.
         let may_ask = turn.beyond.is_none() || self.flow.is_unlimited();
         let coming = match self.ahead.take() {
             Some(coming) => Some(coming),
@@ -204,7 +207,8 @@ impl Producer {
                     _permit: permit.clone(),
                 });
             }
-            // While these are written the next are read, unless they would be kept while the viewer waits for them.
+            // Read the next window while these pieces are written, unless its blocks would stay
+            // pinned while the viewer waits.
             if fast && may_ask && self.flow.wait_after(bytes) < self.source.lead() {
                 let wide = self.flow.wait_after(bytes + WIDE).is_zero();
                 self.ahead = self.ask(&turn, wide)?;
@@ -251,7 +255,7 @@ impl http_body::Body for MediaBody {
             }
             match std::mem::replace(&mut self.state, State::Done) {
                 State::Done => return Poll::Ready(None),
-                // The last window is known by the length: nothing is asked for in vain.
+                // The length shows which window is the last: no request is made in vain.
                 State::Idle(_) if self.remaining == 0 => return Poll::Ready(None),
                 State::Idle(mut producer) => {
                     self.state = State::Busy(Box::pin(async move {
@@ -272,7 +276,7 @@ impl http_body::Body for MediaBody {
                         }
                         Ok(None) => return Poll::Ready(None),
                         Err(error) => {
-                            // Nobody can be told any more but the log and the session.
+                            // Only the log and the session can still be notified.
                             producer.flow.fail(&producer.show.film.name, &error);
                             return Poll::Ready(Some(Err(error)));
                         }

@@ -1,11 +1,11 @@
-//! What HTTP pins of the pool, window by window.
+//! HTTP's pinning of pool blocks, window by window.
 
 use std::sync::Arc;
 
 use reelway_store::Store;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How many blocks of the store HTTP may pin.
+/// The number of the store's blocks that HTTP may pin.
 #[derive(Clone)]
 pub(crate) struct Budget {
     blocks: Arc<Semaphore>,
@@ -13,7 +13,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// That of the store's pool.
+    /// Creates the budget for the store's pool.
     pub fn new(store: &Store) -> Budget {
         let stats = store.stats();
         let rule = reelway_viewing::Budget::of(stats.blocks, stats.block_bytes.into());
@@ -23,12 +23,13 @@ impl Budget {
         }
     }
 
-    /// Bytes of a block.
+    /// Returns the size of a block in bytes.
     pub fn block_bytes(&self) -> u64 {
         self.rule.block_bytes
     }
 
-    /// Leave to pin a window, and its bytes ([`reelway_viewing::Budget::window`]).
+    /// Returns permission to pin a window, and its size in bytes
+    /// ([`reelway_viewing::Budget::window`]).
     pub fn window(&self, wide: bool) -> Option<(OwnedSemaphorePermit, u64)> {
         let leave = self.rule.window(self.blocks.available_permits(), wide)?;
         let permit = self.blocks.clone().try_acquire_many_owned(leave.blocks);

@@ -1,23 +1,23 @@
-//! Conditional and range requests (RFC 9110 13 and 14), judged on the headers alone.
+//! Conditional and range requests (RFC 9110 13 and 14), evaluated from the headers alone.
 
 use std::ops::Range;
 use std::time::SystemTime;
 
 use axum::http::{HeaderMap, HeaderName, Method, header};
 
-/// What a representation is known by.
+/// The validators of a representation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Validators {
     /// Strong entity tag with its quotes.
     pub etag: String,
-    /// When it was last changed; whole seconds count.
+    /// Time of the last change; compared in whole seconds.
     pub modified: SystemTime,
 }
 
-/// What to answer.
+/// The result of evaluating a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// 200 with all of it.
+    /// 200 with the whole representation.
     Whole,
     /// 206 with these bytes, never empty.
     Part(Range<u64>),
@@ -29,7 +29,7 @@ pub(crate) enum Verdict {
     Unsatisfiable,
 }
 
-/// Judges a GET or HEAD of a representation of `len` bytes, in the order of RFC 9110 13.2.2.
+/// Evaluates a GET or HEAD of a representation of `len` bytes, in the order of RFC 9110 13.2.2.
 pub(crate) fn judge(
     method: &Method,
     headers: &HeaderMap,
@@ -65,8 +65,8 @@ pub(crate) fn judge(
     }
 }
 
-/// Whether a request that changes a representation (PUT, DELETE) may do so, `present` being the entity
-/// tag of what is there (RFC 9110 13.1.1 and 13.1.2); else why not.
+/// Whether a request may change a representation (PUT, DELETE) whose current entity tag is
+/// `present` (RFC 9110 13.1.1 and 13.1.2); otherwise returns why not.
 pub(crate) fn allows_change(
     headers: &HeaderMap,
     present: Option<&str>,
@@ -99,7 +99,7 @@ fn range_applies(headers: &HeaderMap, validators: &Validators) -> bool {
 }
 
 enum RequestedRange {
-    /// Nothing that is understood, or several ranges: the whole is a right answer (14.2).
+    /// Not understood, or several ranges: the whole representation is a valid answer (14.2).
     Nothing,
     Part(Range<u64>),
     Outside,
@@ -117,7 +117,7 @@ fn parse_range(header: &str, len: u64) -> RequestedRange {
     };
     let number = |text: &str| -> Option<u64> {
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        // More than fits is past any end.
+        // A number that does not fit lies past any end.
         digits.then(|| text.parse().unwrap_or(u64::MAX))
     };
     match (number(first.trim_end()), number(last.trim_start())) {
@@ -145,7 +145,7 @@ enum Comparison {
     Weak,
 }
 
-/// Whether a list of entity tags, or `*`, has this one.
+/// Whether a list of entity tags, or `*`, contains this one.
 fn matches(list: &str, etag: &str, comparison: Comparison) -> bool {
     list.trim() == "*"
         || list
@@ -157,7 +157,7 @@ fn matches(list: &str, etag: &str, comparison: Comparison) -> bool {
             })
 }
 
-/// A header's value; several lines of it are one list (RFC 9110 5.3).
+/// Returns a header's value; several field lines are combined into one list (RFC 9110 5.3).
 fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let mut lines = headers
         .get_all(name)

@@ -4,55 +4,56 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How the HTTP side behaves. The binary fills it from its configuration file.
+/// The behaviour of the HTTP side. The binary fills it from its configuration file.
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
     /// Addresses to listen on.
     pub listen: Vec<SocketAddr>,
-    /// The same over TLS; `None`: not.
+    /// Settings for TLS; `None`: no TLS.
     pub tls: Option<TlsConfig>,
-    /// Names under which this server may be asked beside `localhost` and addresses.
+    /// Host names by which clients may address this server, besides `localhost` and IP addresses.
     pub names: Vec<String>,
-    /// Origins (`https://tv.example`) whose pages may change things with the token.
+    /// Origins (`https://tv.example`) whose pages may make changes with the token.
     pub allowed_origins: Vec<String>,
-    /// The token that changing requests must bring. Empty: nothing can be changed.
+    /// The token that requests for changes must carry. Empty: nothing can be changed.
     pub api_token: String,
-    /// Tokens by which edges show that they are no viewers.
+    /// Tokens that identify edges.
     pub edge_tokens: Vec<String>,
-    /// Length of segments that is aimed at.
+    /// Target segment length.
     pub segment: Duration,
-    /// Silence after which an HLS or DASH viewer is given up; films of long segments give longer.
+    /// Silence after which an HLS or DASH viewer is given up; long segments extend it.
     pub viewer_timeout: Duration,
-    /// Film that is sent as fast as the network goes before the viewer is paced.
+    /// Amount of film that is sent as fast as the network allows before pacing begins.
     pub ahead: Duration,
-    /// Times the film's rate at which a paced viewer is sent; 0: as fast as the network goes.
+    /// Rate of paced viewers as a multiple of the film's rate; 0: as fast as the network allows.
     pub pace: f64,
-    /// Whether who fetches a file gets beyond its film's pace what viewers have not booked.
+    /// Whether downloads get unbooked capacity beyond their film's pace.
     pub eager_downloads: bool,
-    /// Differentiated services code point of files' packets (RFC 2474).
+    /// Differentiated services code point of packets of file downloads (RFC 2474).
     pub download_dscp: u8,
-    /// Whether addresses of segments carry the viewer's token.
+    /// Whether segment addresses contain the viewer's token.
     pub tokens_in_segments: bool,
-    /// Whether it is found out what other cache policies would have made of the same requests.
+    /// Whether hit ratios of other cache policies are computed for the same requests.
     pub compare_policies: bool,
-    /// Whether films can be put and deleted, with the token.
+    /// Whether films can be uploaded and deleted, with the token.
     pub uploads: bool,
-    /// Most bytes of a film that is put.
+    /// Maximum size of an uploaded film in bytes.
     pub max_upload: u64,
-    /// Memory for copies of blocks that sockets get without another copy, in bytes; 0: none.
+    /// Memory for block copies that sockets get without another copy, in bytes; 0: none.
     pub repeated: u64,
-    /// Most connections at once.
+    /// Maximum number of connections.
     pub max_connections: usize,
-    /// Most connections of one address (of one /64 of IPv6).
+    /// Maximum number of connections from one address (one IPv6 /64).
     pub max_connections_per_peer: usize,
-    /// Most clients that listen to events at once; half of them of one address.
+    /// Maximum number of clients that listen to events; half of them from one address.
     pub max_listeners: usize,
-    /// Most bytes of the API's answers and of the heads of indexes that wait for clients to take them; and as many of playlists.
+    /// Maximum bytes of API answers and index heads that wait for clients to read them; the same
+    /// limit applies to playlists.
     pub answers: u64,
-    /// Time for a request's head to come in whole, from the end of the one before; so also the
-    /// time a connection may be idle.
+    /// Time within which a request's head must arrive completely, counted from the end of the
+    /// previous request; thus also the maximum idle time of a connection.
     pub request_timeout: Duration,
-    /// Time a connection may take nothing of the media it asked for before it is closed.
+    /// Time after which a connection that reads none of the requested media is closed.
     pub stall_timeout: Duration,
 }
 
@@ -91,10 +92,10 @@ impl Default for HttpConfig {
 pub struct TlsConfig {
     /// Addresses to listen on.
     pub listen: Vec<SocketAddr>,
-    /// File of the chain of certificates (PEM), the server's own first.
+    /// File with the certificate chain (PEM), the server's own first.
     pub certificate: PathBuf,
-    /// File of its private key (PEM).
+    /// File with its private key (PEM).
     pub key: PathBuf,
-    /// Whether the kernel encrypts where it can.
+    /// Whether the kernel encrypts if it can.
     pub kernel: bool,
 }

@@ -1,4 +1,4 @@
-//! A connection as hyper sees it: counted, and given up when its reader takes nothing.
+//! A connection as hyper sees it: counted, and closed if its client reads nothing.
 
 use std::future::Future;
 use std::io;
@@ -21,19 +21,19 @@ use crate::metrics::counters::Counters;
 use crate::node::NodeView;
 use crate::speed::{Carried, Speed, SpeedState};
 
-/// Bytes of a held file that the kernel may have before they leave.
+/// Maximum unsent bytes in the kernel for a connection that carries a held file.
 const UNSENT: u32 = 128 << 10;
 
-/// The number of the connection that a request came over.
+/// The number of the connection on which a request arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionNumber(pub u64);
 
-/// Timers for hyper that pass only after the reactor has looked once more: a request that waited while the server stood
-/// still is read before its connection is given up.
+/// Timers for hyper that expire only after the reactor has polled once more: a request that waited
+/// during a standstill of the server is read before its connection is closed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PatientTimer;
 
-/// A patient timer's wait.
+/// The sleep of a patient timer.
 struct PatientSleep(Pin<Box<dyn Future<Output = ()> + Send + Sync>>);
 
 impl Future for PatientSleep {
@@ -59,7 +59,8 @@ impl rt::Timer for PatientTimer {
     }
 }
 
-/// The limited networks that a connection's packets pass, and its number: what it is handed is counted there.
+/// The limited networks that a connection's packets pass, and its number: the bytes it is handed
+/// are counted there.
 pub(crate) struct OnNetworks {
     pub node: Arc<dyn NodeView>,
     pub numbers: Vec<u8>,
@@ -74,8 +75,8 @@ impl OnNetworks {
     }
 }
 
-/// A TCP stream that fails with `TimedOut` when a write has waited for `patience`, or what is written had to be taken by
-/// now.
+/// A TCP stream that fails with `TimedOut` if a write has waited for `patience`, or if the deadline
+/// for the written data has passed.
 pub(crate) struct Watched {
     stream: TcpStream,
     counters: Arc<Counters>,
@@ -83,7 +84,7 @@ pub(crate) struct Watched {
     speed: Speed,
     networks: Option<OnNetworks>,
     giving: Option<Giving>,
-    /// What the kernel knows.
+    /// The settings that the kernel has.
     known: SpeedState,
     /// Set while a write waits.
     stalled: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
@@ -108,19 +109,19 @@ impl Watched {
         }
     }
 
-    /// The same, over limited networks.
+    /// Sets the limited networks that the stream passes.
     pub fn over(mut self, networks: Option<OnNetworks>) -> Watched {
         self.networks = networks;
         self
     }
 
-    /// The same, with bytes that need no copy.
+    /// Enables sending bytes without a copy.
     pub fn giving(mut self, giving: Option<Giving>) -> Watched {
         self.giving = giving;
         self
     }
 
-    /// Receives by this call, once something has come.
+    /// Calls `receive` once data has arrived.
     pub fn poll_receive<T>(
         &self,
         cx: &mut Context<'_>,
@@ -136,14 +137,14 @@ impl Watched {
         }
     }
 
-    /// So many bytes were received.
+    /// Counts received bytes.
     pub fn received(&self, bytes: usize) {
         self.counters
             .received
             .fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Sends by this call, once there is room; it is waited for as long as for a write.
+    /// Calls `send` once there is room, with the same timeouts as a write.
     pub fn poll_transmit(
         &mut self,
         cx: &mut Context<'_>,
@@ -164,7 +165,7 @@ impl Watched {
         self.watch(cx, sent)
     }
 
-    /// Writes what comes first of these bytes: gives it away, if it needs no copy.
+    /// Writes the first of these bytes; gives them away if they need no copy.
     fn poll_send(
         &mut self,
         cx: &mut Context<'_>,
@@ -209,7 +210,7 @@ impl Watched {
         }
     }
 
-    /// Tells the kernel the speed and what goes, where it is another than before.
+    /// Passes speed and marks to the kernel if they have changed.
     fn keep_speed(&mut self) {
         let told = *self.speed.told();
         let before = std::mem::replace(&mut self.known, told);
@@ -248,7 +249,7 @@ impl Watched {
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(result) = written {
-            // Once its time is over, taking a little does not give an answer more.
+            // Once the deadline has passed, progress does not extend it.
             if !self.speed.left().is_zero() {
                 self.stalled = None;
             }

@@ -1,6 +1,6 @@
-//! What is made on request: the API's answers, metrics, playlists, the heads of indexes. It is made off the reactor, a few at
-//! a time, and what clients have not taken yet stays within one bound, half of it for one address: a request waits for its room
-//! before its answer is made.
+//! Makes texts on request: API answers, metrics, playlists, index heads. They are made off the
+//! reactor, a few at a time. What clients have not read yet is limited, with half of the limit for
+//! one address: a request waits for room before its answer is made.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -19,15 +19,15 @@ use crate::answer::{self, Answer, accepts_gzip};
 use crate::blocking::blocking;
 use crate::peer::Peer;
 
-/// Bytes that are set aside before a text is made; what it does not need is given back.
+/// Bytes reserved before a text is made; the unused part is given back.
 const RESERVED: usize = 64 << 10;
 /// Longest wait for room.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Addresses whose answers are counted before those that wait for none are forgotten.
+/// Number of addresses with a semaphore at which unused ones are removed.
 const ADDRESSES: usize = 1024;
 
-/// Who asks for a text.
+/// The client that requests a text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker {
     address: IpAddr,
@@ -45,33 +45,33 @@ impl Asker {
     }
 }
 
-/// A text, and what it is.
+/// A text and its media type.
 pub(crate) struct Text {
     pub media_type: &'static str,
     pub text: String,
 }
 
-/// Where texts are made.
+/// Makes texts.
 pub(crate) struct Desk {
-    /// One for each text that may be in the making.
+    /// One permit for each text that may be in the making.
     turns: Arc<Semaphore>,
-    /// One for each byte that may wait for its reader.
+    /// One permit for each byte that may wait for its reader.
     room: Arc<Semaphore>,
     all: usize,
-    /// The same of each address, which has half of the room.
+    /// The same for each address, which gets half of the room.
     addresses: Mutex<HashMap<IpAddr, Arc<Semaphore>>>,
     /// Longest wait for room.
     patience: Duration,
 }
 
-/// A part of the room: of its address's, and of all.
+/// A reservation of room: of an address's, and of the total.
 struct Room {
     address: OwnedSemaphorePermit,
     all: OwnedSemaphorePermit,
 }
 
 impl Room {
-    /// Takes in so many bytes more, if they are there.
+    /// Reserves `bytes` more, if available.
     fn grow(&mut self, bytes: u32) -> Result<(), TryAcquireError> {
         let take = |of: &OwnedSemaphorePermit| of.semaphore().clone().try_acquire_many_owned(bytes);
         let (address, all) = (take(&self.address)?, take(&self.all)?);
@@ -85,7 +85,7 @@ impl Room {
     }
 }
 
-/// A body and its part of the room.
+/// A body and its reservation.
 struct BodyBytes {
     bytes: Vec<u8>,
     _room: Room,
@@ -98,7 +98,8 @@ impl AsRef<[u8]> for BodyBytes {
 }
 
 impl Desk {
-    /// At most `turns` texts are made at once, and at most `bytes` of them wait for their readers.
+    /// Creates a desk that makes at most `turns` texts at once, of which at most `bytes` wait for
+    /// their readers.
     pub fn new(turns: usize, bytes: u64) -> Desk {
         let all = usize::try_from(bytes)
             .unwrap_or(usize::MAX)
@@ -112,32 +113,32 @@ impl Desk {
         }
     }
 
-    /// Bytes that wait for their readers, those set aside among them.
+    /// Returns the bytes that wait for their readers, including reservations.
     pub fn waiting(&self) -> usize {
         self.all - self.room.available_permits()
     }
 
-    /// The most that answers to one address may wait.
+    /// Returns the room of one address.
     fn share(&self) -> usize {
         self.all / 2
     }
 
-    /// The room of an address.
+    /// Returns the semaphore of an address.
     fn room_of(&self, address: IpAddr) -> Arc<Semaphore> {
         let mut addresses = supervise::whole(self.addresses.lock());
         if addresses.len() >= ADDRESSES {
-            // What is held, or waited for, holds it.
+            // Reservations and waiting requests hold a reference to their semaphore.
             addresses.retain(|_, room| Arc::strong_count(room) > 1);
         }
         let room = || Arc::new(Semaphore::new(self.share()));
         addresses.entry(address).or_insert_with(room).clone()
     }
 
-    /// Room for an answer that is to be made.
+    /// Reserves room for an answer before it is made.
     async fn reserve(&self, address: IpAddr) -> Option<Room> {
         let room = self.room_of(address);
         let reserve = async {
-            // The address's own first: who waits for that keeps nothing from others.
+            // The address's own room first: waiting for that takes nothing from other addresses.
             let address = room.acquire_many_owned(RESERVED as u32).await.ok()?;
             let all = self.room.clone().acquire_many_owned(RESERVED as u32);
             let all = all.await.ok()?;
@@ -146,8 +147,9 @@ impl Desk {
         tokio::time::timeout(self.patience, reserve).await.ok()?
     }
 
-    /// Answers with the text that `make` makes, or with what it says instead; compressed where the client asks for
-    /// that and it pays. 503 where other answers take all the room, or those to the same address its half.
+    /// Answers with the text that `make` returns, or with its error; compressed if the client
+    /// accepts that and it pays off. Answers 503 if other answers take all the room, or those to
+    /// the same address their half.
     pub async fn answer(
         &self,
         asker: &Asker,
@@ -172,8 +174,8 @@ impl Desk {
         answer
     }
 
-    /// The bytes that `make` makes, which have their part of the room as long as they are kept, and what it says of them; or
-    /// what it says instead. 503 as for a text.
+    /// Returns the bytes that `make` makes, which hold their reservation as long as they exist, and
+    /// its other result; or its error. 503 as for a text.
     pub async fn make<T: Send + 'static>(
         &self,
         asker: &Asker,
@@ -181,14 +183,14 @@ impl Desk {
     ) -> Result<(Bytes, T), Box<Answer>> {
         let room = self.reserve(asker.address).await;
         let mut room = room.ok_or_else(|| self.no_room())?;
-        // Never closed, so that it is always given.
+        // Never closed, so this cannot fail.
         let turn = self.turns.clone().acquire_owned().await;
         let making = move || {
             let _turn = turn;
             make()
         };
         let (bytes, of_them) = blocking(making).await?;
-        // What is larger than all the room of its address may have it to itself.
+        // A text larger than its address's whole room may use all of it.
         let needed = bytes.len().min(self.share());
         if needed > RESERVED {
             let grown = room.grow((needed - RESERVED) as u32);

@@ -1,4 +1,5 @@
-//! What each download may take of what viewers have not booked ([`reelway_viewing::Spares`]), as admission knows it.
+//! The capacity that downloads may take of what is unbooked ([`reelway_viewing::Spares`]), as
+//! reported by admission.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,9 +13,9 @@ use reelway_viewing::{Beyond, Download, Spares};
 /// All downloads.
 pub(crate) struct Downloads {
     gate: Gate,
-    /// Whether downloads get more than their film's pace at all.
+    /// Whether downloads may exceed their film's pace at all.
     are_eager: bool,
-    /// What packets of theirs are marked with.
+    /// The code point of their packets.
     dscp: u8,
     spares: Mutex<Spares<Resource>>,
 }
@@ -29,17 +30,17 @@ impl Downloads {
         })
     }
 
-    /// The code point of their packets.
+    /// Returns the code point of their packets.
     pub fn dscp(&self) -> u8 {
         self.dscp
     }
 
-    /// The share of a viewer's download; `None`: it gets its film's pace and no more.
+    /// Returns the share of a viewer's download; `None`: it gets its film's pace and no more.
     pub fn share(self: &Arc<Self>, file: &FileIdentity, peer: IpAddr) -> Option<Share> {
         self.are_eager.then(|| self.begin(file, peer))
     }
 
-    /// A share of what is left, for an answer out of this file to this address.
+    /// Begins a share of unbooked capacity, for an answer from this file to this address.
     pub fn begin(self: &Arc<Self>, file: &FileIdentity, peer: IpAddr) -> Share {
         Share {
             download: self.spares().begin(self.gate.on_the_way(file, peer)),
@@ -52,37 +53,38 @@ impl Downloads {
     }
 }
 
-/// What one answer may take of what is left.
+/// One answer's share of unbooked capacity.
 pub(crate) struct Share {
     downloads: Arc<Downloads>,
     download: Download<Resource>,
 }
 
 impl Share {
-    /// Whether nothing is limited on its way.
+    /// Whether no resource on its way is limited.
     pub fn is_all(&self) -> bool {
         self.download.is_unlimited()
     }
 
-    /// Takes leave to send the next piece beyond the film's pace ([`Spares::take`]). An error: how long to wait.
+    /// Takes permission to send the next piece beyond the film's pace ([`Spares::take`]). On error,
+    /// returns how long to wait.
     pub fn take(&self, asked: Option<u64>, most: u64, now: Monotonic) -> Result<u64, Duration> {
         let mut spares = self.looked(now);
         spares.take(&self.download, asked, most, now)
     }
 
-    /// How much may go beyond its film's pace.
+    /// Returns how much may be sent beyond its film's pace.
     pub fn beyond(&self, now: Monotonic) -> Beyond {
         self.looked(now).beyond(&self.download)
     }
 
-    /// The film's pace carries it on: those behind it in line need not wait for it.
+    /// Records that the film's pace suffices: those behind it in the queue need not wait for it.
     pub fn rests(&self) {
         if !self.is_all() {
             self.downloads.spares().rests(&self.download);
         }
     }
 
-    /// What is left, as admission says where that was not asked lately.
+    /// Returns the unbooked capacities, updated from admission if they are out of date.
     fn looked(&self, now: Monotonic) -> MutexGuard<'_, Spares<Resource>> {
         let mut spares = self.downloads.spares();
         for resource in spares.stale(&self.download, now) {

@@ -1,4 +1,4 @@
-//! Films as they are served: indexed, packaged, opened. Made when first asked for, kept while in use.
+//! Films ready to be served: indexed, packaged, opened. Made on first request, kept while in use.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,39 +20,40 @@ use tokio::sync::{OnceCell, Semaphore};
 use crate::blocking::blocking;
 use crate::conditional::Validators;
 
-/// Bytes of memory of films kept packaged, counted at [`LEAST`] each or more.
+/// Maximum memory for packaged films in bytes; each counts as [`LEAST`] or more.
 const KEPT: usize = 24 << 20;
-/// What a film is taken to need at least: a two-hour one has 45 KiB of tables, and its files are open.
+/// Minimum memory counted per film: a two-hour film has 45 KiB of tables, and its files are open.
 const LEAST: usize = 64 << 10;
-/// A recording has ended when its file has not grown for so many of the lengths that segments are near to.
+/// A recording has ended when its file has not grown for this many target segment lengths.
 const REST: u32 = 3;
-/// A file that was changed more recently may soon be longer.
+/// A file changed more recently than this may soon grow.
 const YOUNG: Duration = Duration::from_secs(60);
-/// Why the file of a film is not served that plays in part.
+/// Why the file of a partly indexed film is not served.
 pub(crate) const BEGUN: &str =
     "it is still being indexed; its file is served when all of it has been read";
-/// Films made ready at once: each reads its whole index.
+/// Number of films made ready at the same time: each reads its whole index.
 const MAKING: usize = 4;
 
 /// A film ready to be served.
 #[derive(Debug)]
 pub(crate) struct Show {
-    /// What the catalogue knows.
+    /// The film's catalogue entry.
     pub film: Arc<Film>,
-    /// Where it is cut.
+    /// The film's segmentation.
     pub package: Arc<Package>,
-    /// The film is shown as the transport stream that its file is, cut here. `film` and `source` are those of its packets then.
+    /// Set if the film is served as the transport stream that its file is, with these segments.
+    /// `film` and `source` then refer to its packets.
     pub stream: Option<SlicedStream>,
-    /// The same film in that form, made when it is first asked for.
+    /// The same film in that form, made on first request.
     as_stream: OnceCell<Arc<Show>>,
-    /// The open file: the one that was indexed.
+    /// The open file, which is the one that was indexed.
     pub file: Arc<Source>,
-    /// Where its samples are: the file, or a view of it.
+    /// The source of its samples: the file, or a view of it.
     pub source: Arc<Source>,
-    /// Names this very file cut this very way, in entity tags.
+    /// Identifies this version of the file and its segmentation, in entity tags.
     pub version: String,
-    /// The same of the film as it was first indexed, in segments' addresses: a recording that grows has the same segments, and
-    /// then more; another film in its place has others.
+    /// The same for the film as it was first indexed, in segment addresses: a growing recording
+    /// keeps its segments and adds more; another film in its place has different ones.
     pub edition: String,
 }
 
@@ -84,7 +85,7 @@ impl Show {
         })
     }
 
-    /// The same film as the transport stream that its file is. Reads its index.
+    /// Returns the same film as the transport stream that its file is. Reads its index.
     fn sliced(&self, library: &Library) -> Result<Show, ShowError> {
         let no_slices = |why| ShowError::NoSlices(self.film.name.clone(), why);
         let stream = SlicedStream::new(&self.package, &*self.film.samples).map_err(no_slices)?;
@@ -103,25 +104,26 @@ impl Show {
         })
     }
 
-    /// Whether a part of it is the same for as long as its edition lasts: of a file that may grow, what is `settled`.
+    /// Whether a part stays the same for as long as its edition lasts: in a file that may grow,
+    /// only a `settled` part does.
     pub fn stays(&self, settled: bool) -> bool {
         settled || self.film.growth.mark.is_none()
     }
 
-    /// Bytes of memory that it takes, about.
+    /// Returns the approximate memory it takes, in bytes.
     fn memory(&self) -> usize {
-        // Where index files cannot be written, the film's index is in memory, too.
+        // If index files cannot be written, the film's index is in memory as well.
         let tables = self.package.memory().max(LEAST) + self.film.memory();
         let stream = self.as_stream.get().and_then(|show| show.stream.as_ref());
         tables + stream.map_or(0, SlicedStream::memory)
     }
 
-    /// Seconds of film.
+    /// Returns the film's length in seconds.
     pub fn seconds(&self) -> f64 {
         self.package.duration() as f64 / SECOND as f64
     }
 
-    /// The media type of its file.
+    /// Returns the media type of its file.
     pub fn media_type(&self) -> &'static str {
         let title = &self.film.title;
         let has_picture = title.tracks.iter().any(|track| track.kind == Kind::Video);
@@ -130,20 +132,20 @@ impl Show {
             (Container::Mp4 | Container::FragmentedMp4, false) => "audio/mp4",
             (Container::Matroska, true) => "video/matroska",
             (Container::Matroska, false) => "audio/matroska",
-            // For sound alone, too (RFC 3551 and the registry of media types have no other).
+            // Also for audio alone (RFC 3551 and the registry of media types have no other).
             (Container::TransportStream, _) => "video/mp2t",
             (Container::ProgramStream, _) => "video/mpeg",
             (Container::ElementaryStream, _) => "application/octet-stream",
         }
     }
 
-    /// Bytes of the file that are not media: tables, mostly.
+    /// Returns the bytes of the file that are not media, mostly tables.
     pub fn overhead(&self) -> u64 {
         let media: u64 = self.film.title.tracks.iter().map(|track| track.bytes).sum();
         self.file.len().saturating_sub(media)
     }
 
-    /// Validators of a part of the film; `part` tells parts apart.
+    /// Returns the validators of a part of the film; `part` distinguishes parts.
     pub fn validators(&self, part: &str) -> Validators {
         Validators {
             etag: format!("\"{}{part}\"", self.version),
@@ -156,7 +158,7 @@ impl Show {
     }
 }
 
-/// How a recording grows.
+/// The growth of a recording.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recorded {
     first: First,
@@ -165,12 +167,12 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// Whether it is still being made.
+    /// Whether it is still being recorded.
     pub fn goes_on(&self, now: Monotonic) -> bool {
         self.growing.still(now, self.rest)
     }
 
-    /// The recording, if it is still being made.
+    /// Returns the recording if it is still being recorded.
     pub fn at(&self, now: Monotonic, real: Real) -> Option<Recording> {
         self.goes_on(now).then_some(Recording {
             began: self.first.began,
@@ -179,8 +181,8 @@ impl Recorded {
     }
 }
 
-/// 64 bits (FNV-1a) of all that decides a film's segments, in hexadecimal. The number in front is
-/// raised when the same film is packaged differently.
+/// Returns 64 bits (FNV-1a) of everything that determines a film's segments, in hexadecimal. The
+/// leading number is incremented when packaging changes.
 fn version(identity: &FileIdentity, options: Options) -> String {
     hash(identity, options.target as u64)
 }
@@ -203,14 +205,14 @@ fn hash(identity: &FileIdentity, target: u64) -> String {
     format!("{hash:016x}")
 }
 
-/// A place for a film: filled once, however many ask at once.
+/// A cache slot for a film: filled once, however many requests arrive at once.
 struct Slot {
     identity: FileIdentity,
     show: OnceCell<Arc<Show>>,
     used: AtomicU64,
 }
 
-/// All films that can be served.
+/// All films ready to be served.
 pub(crate) struct Films {
     library: Library,
     options: Options,
@@ -230,45 +232,46 @@ impl Films {
         }
     }
 
-    /// Knows which server a film's viewers are sent to.
+    /// Returns the placement, which decides which server a film's viewers are sent to.
     pub fn placement(&self) -> &Arc<dyn Placement> {
         self.library.placement()
     }
 
-    /// The entity tag of a film's file.
+    /// Returns the entity tag of a film's file.
     pub fn etag(&self, identity: &FileIdentity) -> String {
         format!("\"{}\"", version(identity, self.options))
     }
 
-    /// What the catalogue knows of a film of this name, whether it plays or not.
+    /// Returns the catalogue entry of this name, whether the film plays or not.
     pub fn entry(&self, name: &str) -> Option<Arc<Entry>> {
         self.library.catalogue().entry(name)
     }
 
-    /// Subtitles of a film. Files beside it may come and go while it stays.
+    /// Returns the subtitles of a film. Files beside it may come and go while it stays.
     pub fn subtitles(&self, show: &Show) -> Vec<SubtitleTrack> {
         let entry = self.entry(&show.film.name);
         let beside = entry.map_or_else(Vec::new, |entry| entry.subtitles.clone());
         SubtitleTrack::all(&beside, &show.film.title)
     }
 
-    /// The text of subtitles that are beside a film at another server. An error, in words: it cannot be fetched now.
+    /// Returns the text of a subtitle file beside a film on another server; an error says why it
+    /// cannot be fetched now.
     pub async fn fetch(&self, show: &Show, file: &SubtitleFile) -> Result<Arc<str>, String> {
         self.library.catalogue().subtitles(&show.film, file).await
     }
 
-    /// Servers by which a film comes here, the nearest first.
+    /// Returns the servers through which a film comes here, nearest first.
     pub fn via(&self, name: &str) -> Vec<String> {
         let entry = self.entry(name);
         entry.map_or_else(Vec::new, |entry| entry.via.clone())
     }
 
-    /// Lets go of the blocks of a file that is no film any more.
+    /// Releases the blocks of a file that is no longer a film.
     pub fn forget_blocks(&self, identity: FileIdentity) {
         self.library.store().forget(identity);
     }
 
-    /// Lets go of a film that was deleted or replaced, so that the disk gets its room back.
+    /// Releases a film that was deleted or replaced, so that its disk space is freed.
     pub fn forget(&self, name: &str, identity: &FileIdentity) {
         let mut slots = supervise::whole(self.slots.lock());
         if slots
@@ -279,7 +282,7 @@ impl Films {
         }
     }
 
-    /// How a film grows, if it is a recording that was seen to do so.
+    /// Returns a film's growth, if it is a recording that has been seen to grow.
     pub fn recorded(&self, show: &Show) -> Option<Recorded> {
         let entry = self.entry(&show.film.name)?;
         Some(Recorded {
@@ -289,13 +292,13 @@ impl Films {
         })
     }
 
-    /// What other servers are told of a film that may grow, with its file and its index.
+    /// Returns what other servers are sent about a film that may grow, with its file and its index.
     pub fn told(&self, show: &Show, now: Monotonic, real: Real) -> Option<String> {
         let film = &show.film;
         film.growth.mark?;
         let entry = self.entry(&film.name);
         let entry = entry.as_deref();
-        // One that is cut otherwise has the same bytes.
+        // The bytes do not depend on the segmentation.
         let edition = hash(&film.edition(), 0);
         let mut told = format!("edition={edition}, size={}", film.identity.size);
         if let Some(first) = entry.and_then(|entry| entry.first) {
@@ -312,15 +315,16 @@ impl Films {
         Some(told)
     }
 
-    /// Whether there may soon be more of a film than there is: it is a recording that is being made, or is not wholly indexed.
+    /// Whether a film may soon become longer: it is being recorded, or not fully indexed.
     pub fn grows(&self, entry: &Entry, now: Monotonic) -> bool {
         (entry.growing).is_some_and(|growing| growing.still(now, self.rest()))
     }
 
-    /// Fails where only the beginning of the film's file is indexed: neither the file nor its index goes out in part.
+    /// Checks that all of the film's file is indexed, as neither the file nor its index is served
+    /// in part.
     ///
     /// # Errors
-    /// It is.
+    /// Only its beginning is indexed.
     pub fn check_whole(&self, show: &Show) -> Result<(), ShowError> {
         let name = &show.film.name;
         match self.entry(name) {
@@ -332,37 +336,37 @@ impl Films {
         }
     }
 
-    /// When a recording has not grown for so long, it has ended.
+    /// Returns the time without growth after which a recording has ended.
     fn rest(&self) -> Duration {
         let length = u64::try_from(self.options.target).unwrap_or(0);
         Duration::from_nanos(length) * REST
     }
 
-    /// The film of this name.
+    /// Returns the film of this name.
     pub async fn get(&self, name: &str) -> Result<Arc<Show>, ShowError> {
         let catalogue = self.library.catalogue();
         let unknown = || CatalogueError::Unknown(name.to_owned());
         let entry = catalogue.entry(name).ok_or_else(unknown);
         let entry = entry.map_err(OpenError::from)?;
         if !matches!(entry.state, State::Ready(_)) {
-            // Says why not.
+            // Returns the reason.
             catalogue.film(name).map_err(OpenError::from)?;
         }
         let slot = self.slot(name, entry.identity);
         let loaded = slot
             .show
             .get_or_try_init(|| async {
-                // Never closed, so that it is always given.
+                // Never closed, so this cannot fail.
                 let turn = self.making.clone().acquire_owned().await;
                 let library = self.library.clone();
                 let (name, options) = (name.to_owned(), self.options);
                 let kept = slot.clone();
-                // Reads the film's index file, and looks at each of its samples.
+                // Reads the film's index file, and scans all its samples.
                 blocking(move || {
                     let _turn = turn;
                     let opened = library.open_blocking(&name)?;
                     let show = Show::new(&opened, options).map(Arc::new)?;
-                    // Whoever asked may be gone: it is there for the next one.
+                    // Kept for the next request even if the client has gone.
                     let _ = kept.show.set(show.clone());
                     Ok::<_, ShowError>(show)
                 })
@@ -372,13 +376,13 @@ impl Films {
         Ok(loaded.clone())
     }
 
-    /// The same film as the transport stream that its file is.
+    /// Returns the same film as the transport stream that its file is.
     ///
     /// # Errors
-    /// It is none, or is not offered so.
+    /// It is not a transport stream, or is not offered as one.
     pub async fn as_stream(&self, show: &Arc<Show>) -> Result<Arc<Show>, ShowError> {
         let made = show.as_stream.get_or_try_init(|| async {
-            // Never closed, so that it is always given.
+            // Never closed, so this cannot fail.
             let turn = self.making.clone().acquire_owned().await;
             let (library, film) = (self.library.clone(), show.clone());
             blocking(move || {

@@ -1,4 +1,4 @@
-//! Who is sent media, and when it is time for more.
+//! Recipients of media, and the timing of their data.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::downloads::{Downloads, Share};
 use crate::speed::{Carried, Speed};
 use crate::viewer::Sending;
 
-/// Seconds within which a poster's bytes are wanted: after those of all who watch.
+/// Deadline of a poster's bytes in seconds: after those of all viewers.
 const POSTER_DUE: f64 = 60.0;
-/// Seconds within which an edge's bytes are wanted: viewers of it may have just begun.
+/// Deadline of an edge's bytes in seconds: its viewers may have just begun.
 const EDGE_DUE: f64 = 1.0;
-/// Bytes a second at which what others than viewers were given leaves at least.
+/// Minimum speed of data for recipients other than viewers, in bytes per second.
 const LEAST_SPARE_SPEED: u64 = 256 << 10;
 
 /// Why media cannot be sent.
@@ -34,44 +34,44 @@ pub(crate) enum MediaError {
     Ended,
 }
 
-/// Who is sent media, and at what pace.
+/// A recipient of media, and its pace.
 pub(crate) enum Flow {
     /// A viewer, held to the pace of the flow.
     Viewer {
-        /// Their answer, under way.
+        /// Their answer, in progress.
         sending: Sending,
-        /// Film seconds that a byte plays.
+        /// Playing time of a byte, in seconds.
         seconds_per_byte: f64,
-        /// Whether it tells where the viewer is.
+        /// Whether the flow shows the viewer's position.
         main: bool,
-        /// The connection's.
+        /// The connection's speed.
         speed: Speed,
-        /// What goes beyond the pace; `None`: nothing.
+        /// What may exceed the pace; `None`: nothing.
         beyond: Option<Share>,
-        /// Whether it goes beyond the pace only until the viewer is as far ahead as they may be.
+        /// Whether the pace may be exceeded only until the viewer has their full lead.
         catches_up: bool,
     },
-    /// Nobody who watches here: what viewers have not booked.
+    /// A recipient that is not a viewer here: gets unbooked capacity.
     Spare {
-        /// Who it is for.
+        /// The kind of recipient.
         taker: Taker,
-        /// The connection's.
+        /// The connection's speed.
         speed: Speed,
-        /// What it may take.
+        /// Its share of unbooked capacity.
         share: Share,
     },
 }
 
-/// Who is sent media without being a viewer.
+/// A recipient of media that is not a viewer.
 pub(crate) enum Taker {
-    /// An edge, which has viewers of its own: its pace is theirs.
+    /// An edge, which has viewers of its own: it follows their pace.
     Edge,
-    /// A page that draws a film's poster, one of the few that are served at once.
+    /// A page that draws a film's poster; only a few are served at a time.
     Poster { _turn: OwnedSemaphorePermit },
 }
 
 impl Taker {
-    /// Seconds within which the bytes are wanted.
+    /// Returns the deadline of its bytes in seconds.
     fn due(&self) -> f64 {
         match self {
             Taker::Edge => EDGE_DUE,
@@ -81,7 +81,7 @@ impl Taker {
 }
 
 impl Flow {
-    /// A viewer's flow over a connection.
+    /// Creates a viewer's flow over a connection.
     pub fn of(sending: Sending, seconds_per_byte: f64, main: bool, speed: Speed) -> Flow {
         Flow::Viewer {
             sending,
@@ -93,7 +93,7 @@ impl Flow {
         }
     }
 
-    /// The flow of a file's bytes to somebody at this address who is no viewer.
+    /// Creates a flow of a file's bytes to a recipient at this address that is not a viewer.
     pub fn spare(
         taker: Taker,
         downloads: &Arc<Downloads>,
@@ -116,7 +116,7 @@ impl Flow {
         }
     }
 
-    /// The same, sent beyond its pace what this share gives.
+    /// Lets the flow exceed its pace by this share.
     pub fn beyond(mut self, share: Option<Share>) -> Flow {
         if let Flow::Viewer { beyond, .. } = &mut self {
             *beyond = share;
@@ -124,7 +124,7 @@ impl Flow {
         self
     }
 
-    /// The same, sent what this share gives until the viewer is as far ahead as they may be.
+    /// Lets the flow exceed its pace by this share until the viewer has their full lead.
     pub fn catching_up(mut self, share: Option<Share>) -> Flow {
         if let Flow::Viewer {
             beyond, catches_up, ..
@@ -135,7 +135,7 @@ impl Flow {
         self
     }
 
-    /// Whether it goes as fast as TCP takes it.
+    /// Whether it goes as fast as TCP allows.
     pub fn is_unlimited(&self) -> bool {
         match self {
             Flow::Viewer {
@@ -145,7 +145,7 @@ impl Flow {
         }
     }
 
-    /// The film's bytes from here on are asked for.
+    /// Records that the film's bytes from `offset` on are requested.
     pub fn comes_to(&self, source: &Source, offset: u64) {
         if let Flow::Viewer {
             sending,
@@ -157,8 +157,8 @@ impl Flow {
         }
     }
 
-    /// Waits until it is time for more: `asked` bytes, where they have been asked for already, else at most
-    /// `most_beyond` where they go beyond the pace.
+    /// Waits until more is due: `asked` bytes if they have already been requested, otherwise at
+    /// most `most_beyond` bytes if they exceed the pace.
     pub async fn turn(&self, asked: Option<u64>, most_beyond: u64) -> Result<Turn, MediaError> {
         let (viewer, flow, seconds_per_byte, speed, beyond, catches_up) = match self {
             Flow::Viewer {
@@ -176,7 +176,7 @@ impl Flow {
             } => return Ok(spare_turn((speed, share), taker.due(), asked, most_beyond).await),
         };
         let pace = viewer.pace;
-        // The first seconds go as fast as the network does, unless what is sent was booked.
+        // The first seconds go as fast as the network allows, unless media is booked.
         let mut waited = !pace.is_free();
         loop {
             if viewer.session.is_ended() {
@@ -218,12 +218,12 @@ impl Flow {
                     Err(again) => wait = wait.min(again),
                 }
             }
-            // Looks up now and then whether the session was ended.
+            // Wakes up now and then to check whether the session was ended.
             let _ = tokio::time::timeout(wait.min(Duration::from_secs(1)), refilled).await;
         }
     }
 
-    /// How long the viewer would have to wait for more if `bytes` were sent now.
+    /// Returns how long the viewer would wait for more after `bytes` are sent now.
     pub fn wait_after(&self, bytes: u64) -> Duration {
         match self {
             _ if self.is_unlimited() => Duration::ZERO,
@@ -236,7 +236,7 @@ impl Flow {
         }
     }
 
-    /// Bytes of the next window, of at most `most`.
+    /// Returns the size of the next window, at most `most` bytes.
     pub fn window(&self, most: u64) -> u64 {
         match self {
             _ if self.is_unlimited() => most,
@@ -249,7 +249,7 @@ impl Flow {
         }
     }
 
-    /// Bytes were handed over, at the film's pace or beyond it.
+    /// Records bytes handed over, at the film's pace or beyond it.
     pub fn sent(&self, bytes: u64, at_pace: bool) {
         if let Flow::Viewer {
             sending: Sending { viewer, flow, .. },
@@ -267,14 +267,14 @@ impl Flow {
         }
     }
 
-    /// All was handed over.
+    /// Records that everything was handed over.
     pub fn is_done(&mut self) {
         if let Flow::Viewer { sending, .. } = self {
             sending.is_done();
         }
     }
 
-    /// Nothing more can be sent, for this reason.
+    /// Logs why nothing more can be sent, and ends a viewer's session.
     pub fn fail(&self, title: &str, error: &MediaError) {
         match self {
             _ if matches!(error, MediaError::Ended) => {}
@@ -297,7 +297,7 @@ impl Flow {
     }
 }
 
-/// Waits until somebody who is no viewer may be sent more, which is wanted in `due` seconds.
+/// Waits until a recipient that is not a viewer may be sent more, with a deadline in `due` seconds.
 async fn spare_turn(
     (speed, share): (&Speed, &Share),
     due: f64,
@@ -324,11 +324,11 @@ async fn spare_turn(
     }
 }
 
-/// It is time for a window.
+/// Permission to send a window now.
 pub(crate) struct Turn {
-    /// Seconds of film that are ahead already.
+    /// The viewer's lead in seconds of film.
     pub ahead: f64,
-    /// It goes beyond the film's pace, and may have so many bytes.
+    /// Set if the window exceeds the film's pace: its maximum size in bytes.
     pub beyond: Option<u64>,
 }
 

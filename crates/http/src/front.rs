@@ -1,4 +1,4 @@
-//! A request's way: it is checked, sent to those who answer it, and counted.
+//! The path of a request: it is checked, passed to its handler, and counted.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,19 +25,19 @@ use crate::status::Status;
 use crate::upload::handler::Upload;
 use crate::watch::Watch;
 
-/// Characters of a `User-Agent` that are kept.
+/// Maximum number of characters kept of a `User-Agent`.
 const AGENT: usize = 200;
 
-/// Time in which a client must take an answer of the API, or a playlist. Long enough for a slow line.
+/// Time within which a client must read an API answer or a playlist. Long enough for a slow line.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 
-/// Where all requests come in.
+/// The entry point of all requests.
 pub(crate) struct Front {
     pub config: Arc<HttpConfig>,
     pub status: Arc<Status>,
     /// Answers requests for films …
     pub watch: Watch,
-    /// … those that put and delete films …
+    /// … uploads and deletions of films …
     pub upload: Arc<Upload>,
     /// … and all others: the API and the pages.
     pub pages: Router,
@@ -85,7 +85,8 @@ impl Front {
                 None => self.route_through(parts, body).await,
             },
         };
-        // The body that nobody will read is not worth the connection, nor is one to a server that stops.
+        // A refused body is not worth keeping the connection for; neither is any connection to a
+        // stopping server.
         if answer.status() == StatusCode::PAYLOAD_TOO_LARGE || self.status.sessions.is_draining() {
             answer::set(&mut answer, header::CONNECTION, "close");
         }
@@ -96,7 +97,7 @@ impl Front {
             concat!("Reelway/", env!("CARGO_PKG_VERSION")),
         );
         match way {
-            // Events say it of each piece.
+            // The event stream sets this for each piece.
             Route::Api | Route::Playlist => speed.must_be_taken_within(ANSWER_TIME),
             Route::Segment | Route::File | Route::Web => speed.may_be_taken_slowly(),
         }
@@ -116,14 +117,14 @@ impl Front {
         }
     }
 
-    /// A film directory may be called `api`; the API's own addresses go first.
+    /// A film directory may be called `api`; the API's own addresses take precedence.
     fn is_film_below_api(&self, path: &str, title: &str) -> bool {
         let films = &self.watch.films;
         let of_api = path.strip_prefix("/api/films/").and_then(route::title);
         of_api.is_none_or(|title| films.entry(&title).is_none()) && films.entry(title).is_some()
     }
 
-    /// Whether a request may be answered, and whether it is an edge's.
+    /// Checks whether a request may be answered, and whether it comes from an edge.
     fn check(
         &self,
         request: &Parts,
@@ -131,7 +132,7 @@ impl Front {
         is_upload: bool,
     ) -> Result<Option<Edge>, Refused> {
         let path = request.uri.path();
-        // Probes of a supervisor or balancer come under any name, and learn nothing.
+        // Supervisors and balancers probe under any host name; the answer reveals nothing.
         if !matches!(path, "/healthz" | "/readyz") {
             guard::check_host(&self.config, request)?;
         }
@@ -150,7 +151,7 @@ impl Front {
         if path.starts_with("/api/") && guard::changes(&request.method) {
             guard::check_change(&self.config, request)?;
         }
-        // What changes films brings another token.
+        // Requests that change films carry a different token.
         match is_film && !is_upload {
             true => guard::check_edge(&self.config, request),
             false => Ok(None),
@@ -158,7 +159,7 @@ impl Front {
     }
 }
 
-/// What a request for a film is counted under.
+/// Returns the route under which a request for a film is counted.
 fn route_of(target: Target) -> Route {
     match target {
         Target::Multivariant
@@ -183,12 +184,12 @@ fn is_api(path: &str) -> bool {
         || matches!(path, "/metrics" | "/healthz" | "/readyz")
 }
 
-/// Whether a film is to be put or deleted.
+/// Whether the request uploads or deletes a film.
 fn is_change(request: &Parts) -> bool {
     matches!(request.method, Method::PUT | Method::DELETE)
 }
 
-/// The number of the connection that a request came over.
+/// Returns the number of the connection on which a request arrived.
 fn number_of(request: &Parts) -> u64 {
     let number = request.extensions.get::<ConnectionNumber>();
     number.map_or(0, |number| number.0)
@@ -211,7 +212,7 @@ fn caller(request: &Parts, peer: SocketAddr) -> Caller {
     }
 }
 
-/// Lets pages of allowed origins read the API's answers.
+/// Lets pages of allowed origins read API answers.
 fn share(
     config: &HttpConfig,
     mut answer: Answer,

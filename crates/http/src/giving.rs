@@ -1,4 +1,4 @@
-//! Bytes that a connection gets without a copy.
+//! Sending bytes to a connection without a copy.
 
 use std::cell::RefCell;
 use std::io;
@@ -9,31 +9,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use reelway_sys::once::{Addresses, Written};
 use reelway_sys::splice::Pipe;
 
-/// Fewer bytes at once are copied: the calls cost more than that.
+/// Fewer bytes than this are copied: the system calls would cost more.
 pub(crate) const LEAST: usize = 16 << 10;
 
 thread_local! {
-    /// Made with the first bytes that this thread gives away.
+    /// Created when this thread first gives bytes away.
     static PIPE: RefCell<Option<Pipe>> = const { RefCell::new(None) };
 }
 
-/// The way without a copy, for as long as the kernel goes it.
+/// Gives bytes away without a copy, as long as the kernel supports it.
 #[derive(Clone)]
 pub(crate) struct Giving {
     addresses: Arc<Addresses>,
     refused: Arc<AtomicBool>,
 }
 
-/// What became of bytes that were to be given away.
+/// The result of giving bytes away.
 pub(crate) enum Given {
-    /// As of a write.
+    /// The result of a write.
     Done(io::Result<usize>),
-    /// The kernel does not do it: they are to be written.
+    /// The kernel does not support it: the bytes must be written.
     Refused,
 }
 
 impl Giving {
-    /// For bytes that lie at these addresses.
+    /// Creates it for bytes at these addresses.
     pub fn new(addresses: Arc<Addresses>) -> Giving {
         Giving {
             addresses,
@@ -41,7 +41,7 @@ impl Giving {
         }
     }
 
-    /// These bytes, if they may be given away and there are enough of them.
+    /// Returns these bytes if they may be given away and there are enough of them.
     pub fn find<'a>(&self, bytes: &'a [u8]) -> Option<Written<'a>> {
         if bytes.len() < LEAST || self.refused.load(Ordering::Relaxed) {
             return None;
@@ -49,7 +49,7 @@ impl Giving {
         self.addresses.find(bytes)
     }
 
-    /// Gives as much of them to a connection as it takes now.
+    /// Gives as many of the bytes to a connection as it takes now.
     pub fn give(&self, connection: BorrowedFd<'_>, bytes: Written<'_>, more: bool) -> Given {
         let given = PIPE.with_borrow_mut(|pipe| {
             let mut one = match pipe.take() {
@@ -76,7 +76,7 @@ impl Giving {
     }
 }
 
-/// Whether an error says something of the call, and not of the connection.
+/// Whether an error concerns the call rather than the connection.
 fn is_refusal(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     let of_connection = [

@@ -1,9 +1,10 @@
-//! Who may ask what: `Host` against DNS rebinding, `Origin` against foreign pages, the token for what
-//! changes anything.
+//! Access checks: `Host` against DNS rebinding, `Origin` against foreign pages, the token for all
+//! changes.
 //!
-//! A page of an attacker can make a viewer's browser ask this server, also on the loopback address, under
-//! a name whose address the attacker has changed to ours. Such a request carries the attacker's name in
-//! `Host`. An address cannot be rebound, `localhost` is never looked up; other names must be configured.
+//! An attacker's page can make a viewer's browser send requests to this server, even on the
+//! loopback address, under a name that the attacker has rebound to its address. Such a request
+//! carries the attacker's name in `Host`. An IP address cannot be rebound, and `localhost` is never
+//! looked up; other names must be configured.
 
 use std::net::IpAddr;
 
@@ -16,10 +17,10 @@ use crate::config::HttpConfig;
 /// Why a request is refused.
 pub(crate) type Refused = (StatusCode, String);
 
-/// Checks the name under which this server is asked.
+/// Checks the host name in the request.
 pub(crate) fn check_host(config: &HttpConfig, request: &Parts) -> Result<(), Refused> {
     let Some(host) = host(request)? else {
-        // HTTP/1.0 needs none, and browsers do not speak it.
+        // HTTP/1.0 does not require one, and browsers do not use it.
         return match request.version {
             Version::HTTP_10 | Version::HTTP_09 => Ok(()),
             _ => Err((StatusCode::BAD_REQUEST, "the request names no host".into())),
@@ -49,7 +50,7 @@ fn is_own_name(config: &HttpConfig, name: &str) -> bool {
     is_localhost || config.names.iter().any(|own| same(own))
 }
 
-/// The authority that is asked: of the request line, else of `Host`.
+/// Returns the authority of the request line, or else of `Host`.
 pub(crate) fn host(request: &Parts) -> Result<Option<Authority>, Refused> {
     if let Some(authority) = request.uri.authority() {
         return Ok(Some(authority.clone()));
@@ -75,7 +76,7 @@ pub(crate) fn host(request: &Parts) -> Result<Option<Authority>, Refused> {
     })
 }
 
-/// Checks who wants to change something: no foreign page, and only with the token.
+/// Checks a request for a change: not from a foreign page, and only with the token.
 pub(crate) fn check_change(config: &HttpConfig, request: &Parts) -> Result<(), Refused> {
     if let Some(origin) = request.headers.get(header::ORIGIN) {
         let origin = origin.to_str().unwrap_or("null");
@@ -113,14 +114,15 @@ pub(crate) fn check_change(config: &HttpConfig, request: &Parts) -> Result<(), R
     }
 }
 
-/// What asks for a film is an edge of this server, which has shown a token; a request has it among its extensions.
+/// Marks a request for a film as sent by an edge that has presented a token; stored in the
+/// request's extensions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edge;
 
 /// Whether a request comes from an edge.
 ///
 /// # Errors
-/// Edges have tokens here, and the request brings another one.
+/// Edge tokens are configured, and the request carries a different one.
 pub(crate) fn check_edge(config: &HttpConfig, request: &Parts) -> Result<Option<Edge>, Refused> {
     let authorization = request.headers.get(header::AUTHORIZATION);
     let authorization = authorization.and_then(|value| value.to_str().ok());
@@ -139,8 +141,9 @@ pub(crate) fn check_edge(config: &HttpConfig, request: &Parts) -> Result<Option<
     }
 }
 
-/// Checks that a page of another site does not make a viewer's browser ask for films in a way that no player asks: as an
-/// image, a script, or without a right to the answer. Each playlist makes a session, and a page could ask for thousands.
+/// Checks that another site's page does not make a viewer's browser request films in ways that no
+/// player does: as an image, as a script, or without access to the answer. Each playlist makes a
+/// session, and a page could request thousands.
 pub(crate) fn check_page(request: &Parts) -> Result<(), Refused> {
     let says = |name: &str, values: &[&str]| {
         let value = request
@@ -177,7 +180,7 @@ pub(crate) fn is_allowed_origin(config: &HttpConfig, origin: &str) -> bool {
         .any(|allowed| allowed.trim_end_matches('/').eq_ignore_ascii_case(origin))
 }
 
-/// Whether a method changes anything.
+/// Whether a method makes changes.
 pub(crate) fn changes(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }

@@ -1,4 +1,4 @@
-//! Whether the server is well and lets newcomers in: `/healthz`, `/readyz`, and what metrics say of panics and problems.
+//! Health and readiness: `/healthz`, `/readyz`, and the metrics of panics and problems.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -13,12 +13,13 @@ use crate::answer::{self, Answer};
 use crate::node::{NodeState, Problem};
 use crate::status::Status;
 
-/// `GET /healthz`: 503 while a part has failed. Names all problems, one a line.
+/// `GET /healthz`: 503 while a part has failed. Lists all problems, one per line.
 pub(crate) async fn healthz(State(status): State<Arc<Status>>) -> Answer {
     health(&status.node.problems())
 }
 
-/// `GET /readyz`: 503 while newcomers are not let in. Says what the network carries, where it is limited.
+/// `GET /readyz`: 503 while newcomers are not admitted. Includes the network's capacity, if it is
+/// limited.
 pub(crate) async fn readyz(State(status): State<Arc<Status>>) -> Answer {
     match status.state() {
         NodeState::Serving => {
@@ -44,7 +45,7 @@ fn health(problems: &[Problem]) -> Answer {
         true => (StatusCode::SERVICE_UNAVAILABLE, "failed\n".to_owned()),
     };
     for problem in problems {
-        // A probe may come from anywhere, and is told no more than which part it is.
+        // A probe may come from anywhere, so it only learns which part is affected.
         let _ = writeln!(text, "{}: {}", problem.severity.name(), problem.what);
     }
     let mut answer = answer::with(status, "text/plain; charset=utf-8", text);
@@ -52,7 +53,7 @@ fn health(problems: &[Problem]) -> Answer {
     answer
 }
 
-/// Panics and problems as metrics.
+/// Writes metrics of panics and problems.
 pub(crate) fn write_metrics(out: &mut Exposition, problems: &[Problem]) {
     let name = "reelway_thread_panics_total";
     out.family(

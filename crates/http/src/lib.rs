@@ -1,27 +1,27 @@
 //! HTTP: HLS, DASH, files by byte ranges, the control API, metrics, and the web pages.
 //!
-//! What lives here: everything that a browser or an HTTP player asks for. Media bodies are slices of
-//! the store's blocks between generated headers ([`reelway_package`]), never copied but where that is
+//! This crate serves everything that browsers and HTTP players request. Media bodies are slices of
+//! the store's blocks between generated headers ([`reelway_package`]), copied only where that is
 //! cheaper, at most one block ahead of the socket, and paced by the film's own time. Viewers are
 //! sessions like those of RTSP.
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `app.rs`, `status.rs`, `config.rs` | the parts, put together; how the server is; settings |
-//! | `server.rs`, `connection.rs`, `peer.rs` | listening, connections and whose they are |
-//! | `tls/` | connections that are encrypted |
-//! | `front.rs`, `guard.rs`, `route.rs` | a request's way: checks, addresses |
+//! | `app.rs`, `status.rs`, `config.rs` | the parts and their connections; the server's state; settings |
+//! | `server.rs`, `connection.rs`, `peer.rs` | listening, connections and their peers |
+//! | `tls/` | encrypted connections |
+//! | `front.rs`, `guard.rs`, `route.rs` | a request's path: checks, addresses |
 //! | `watch/`, `media.rs`, `conditional.rs` | playlists, segments and files; conditional and range requests |
-//! | `desk.rs`, `blocking.rs` | texts that are made on request, off the reactor and within one bound |
-//! | `films.rs`, `renditions.rs` | films, packaged and opened; which renditions of them players may change between |
-//! | `shadow.rs` | what other cache policies would have made of the same requests |
-//! | `viewers.rs`, `viewer.rs` | who watches |
-//! | `body.rs`, `flow.rs`, `pieces.rs` | bodies of media, window by window |
+//! | `desk.rs`, `blocking.rs` | texts made on request, off the reactor and within one limit |
+//! | `films.rs`, `renditions.rs` | packaged and opened films; renditions between which players may switch |
+//! | `shadow.rs` | hit ratios of other cache policies for the same requests |
+//! | `viewers.rs`, `viewer.rs` | viewers and their sessions |
+//! | `body.rs`, `flow.rs`, `pieces.rs` | media bodies, window by window |
 //! | `budget.rs`, `downloads.rs`, `speed.rs` | what bodies may pin, what downloads may take, how fast a connection sends |
-//! | `repeated.rs`, `giving.rs` | blocks that are sent more than once, and how sockets get them without a copy |
-//! | `upload/` | films that are put and deleted |
-//! | `api/`, `names.rs` | the control API of `docs/reference/api.md` |
-//! | `metrics/`, `health.rs` | counters, Prometheus; whether the server is well |
+//! | `repeated.rs`, `giving.rs` | blocks sent more than once, and how sockets get them without a copy |
+//! | `upload/` | uploading and deleting films |
+//! | `api/`, `node.rs` | the control API of `docs/reference/api.md`, and what it shows of the rest of the server |
+//! | `metrics/`, `health.rs` | counters, Prometheus; health |
 #![forbid(unsafe_code)]
 
 mod answer;

@@ -1,4 +1,4 @@
-//! A part of a film with a length and a version, to be judged against a request's conditions.
+//! A representation of a film or a part of it, evaluated against a request's conditions.
 
 use std::ops::Range;
 
@@ -7,17 +7,18 @@ use axum::http::{StatusCode, header, request::Parts};
 use crate::answer::{self, Answer};
 use crate::conditional::{Validators, Verdict, judge};
 
-/// A file, a segment, an initialisation segment.
+/// A file, a segment or an initialisation segment.
 pub(crate) struct Media {
     pub validators: Validators,
     pub media_type: &'static str,
     pub len: u64,
-    /// How long it may be kept.
+    /// Its `Cache-Control`.
     pub cache: &'static str,
 }
 
 impl Media {
-    /// The head of the answer and the bytes to send; or the whole answer, where it has none of them.
+    /// Returns the answer's head and the byte range to send; or the complete answer if it sends no
+    /// media.
     pub fn judge(&self, request: &Parts) -> Result<(Answer, Range<u64>), Box<Answer>> {
         let verdict = judge(
             &request.method,
@@ -50,7 +51,7 @@ impl Media {
         answer::set(&mut answer, header::ETAG, &self.validators.etag);
         let modified = httpdate::fmt_http_date(self.validators.modified);
         answer::set(&mut answer, header::LAST_MODIFIED, &modified);
-        // With 304, too (RFC 9110 section 15.4.5).
+        // Also with 304 (RFC 9110 section 15.4.5).
         answer::set(&mut answer, header::CACHE_CONTROL, self.cache);
         if status == StatusCode::NOT_MODIFIED {
             return Err(Box::new(answer));
@@ -65,7 +66,7 @@ impl Media {
     }
 }
 
-/// An answer to HEAD: the length is told, nothing is sent.
+/// Makes an answer to HEAD: it has the length, but no body.
 pub(crate) fn bodiless(mut answer: Answer, range: Range<u64>) -> Answer {
     answer::set(
         &mut answer,

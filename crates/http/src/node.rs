@@ -1,35 +1,35 @@
-//! What the API shows of the rest of the server, which the binary knows.
+//! The rest of the server as the API shows it; implemented by the binary.
 
 use reelway_metrics::Exposition;
 use reelway_supervise::Severity;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// Whether newcomers are let in.
+/// Whether newcomers are admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NodeState {
-    /// Films are being looked at for the first time.
+    /// Films are being scanned for the first time.
     Starting,
-    /// As it should be.
+    /// Normal operation.
     Serving,
-    /// Stopping: nobody new comes in.
+    /// Stopping: no newcomers are admitted.
     Draining,
 }
 
-/// Something that is wrong with the server.
+/// A problem of the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// What is wrong, in a word or two: `state directory`; the thread or part of the server that panicked.
+    /// The affected part in a word or two: `state directory`, or the thread or part that panicked.
     pub what: String,
-    /// How bad it is.
+    /// Its severity.
     #[serde(serialize_with = "severity")]
     pub severity: Severity,
-    /// Since when, RFC 3339 in UTC.
+    /// When it began, RFC 3339 in UTC.
     pub since: String,
-    /// What happened, what follows from it, and what can be done, in words.
+    /// What happened, its consequences, and what can be done.
     pub detail: String,
-    /// Panics of the part since the start; 0 for a problem that is no panic.
+    /// Panics of the part since the start; 0 if the problem is not a panic.
     pub panics: u64,
 }
 
@@ -49,26 +49,26 @@ fn severity<S: Serializer>(severity: &Severity, serializer: S) -> Result<S::Ok, 
     serializer.serialize_str(severity.name())
 }
 
-/// Addresses at which viewers reach the server.
+/// Addresses by which viewers reach the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Addresses {
     /// `rtsp://host:port`.
     pub rtsp: String,
     /// `http://host:port`.
     pub http: String,
-    /// `https://host:port`, where HTTP is served over TLS too.
+    /// `https://host:port`, if HTTP is also served over TLS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub https: Option<String>,
 }
 
 impl Addresses {
-    /// Where a film is over RTSP.
+    /// Returns a film's RTSP address.
     pub fn rtsp_of(&self, title: &str) -> String {
         format!("{}/{}", self.rtsp, crate::route::encode(title))
     }
 }
 
-/// What `reelway serve --calibrate` found.
+/// The result of `reelway serve --calibrate`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Calibrated {
     /// JSON.
@@ -77,99 +77,103 @@ pub struct Calibrated {
     pub chart: String,
 }
 
-/// A server that remote films come from.
+/// A server from which remote films are fetched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OtherServer {
     /// Its address.
     pub address: String,
-    /// It is a sibling, and no origin.
+    /// Whether it is a sibling rather than an origin.
     pub sibling: bool,
-    /// It has not failed since it answered last.
+    /// Whether it has not failed since its last answer.
     pub up: bool,
-    /// The version of Reelway that it is; `None`: it has not said one, as it is another program.
+    /// Its version of Reelway; `None`: unknown, because it is a different program.
     pub version: Option<String>,
     /// Requests since the start.
     pub requests: u64,
-    /// Bytes that came since the start.
+    /// Bytes received since the start.
     pub bytes: u64,
-    /// Requests that failed.
+    /// Failed requests.
     pub faults: u64,
 }
 
-/// The films that are brought to the tier because they are watched much.
+/// Films that are fetched to the tier because they are watched often.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Prefill {
-    /// The hours of the day in which that is done, as in the configuration; `None`: only when an operator asks for it.
+    /// The hours of the day in which films are fetched, as configured; `None`: only when an
+    /// operator asks for it.
     pub hours: Option<String>,
-    /// Whether it is being done now …
+    /// Whether films are being fetched now …
     pub running: bool,
-    /// … because an operator has asked for it.
+    /// … because an operator asked for it.
     pub asked: bool,
-    /// Those that are being brought now, the one watched most first.
+    /// Films being fetched now, most watched first.
     pub films: Vec<PrefillFilm>,
 }
 
-/// One of them.
+/// A film that is fetched to the tier.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PrefillFilm {
     /// Its title.
     pub title: String,
-    /// Hours that it was watched; they count half after three days.
+    /// Hours watched; after three days they count half.
     pub hours_watched: f64,
-    /// Bytes of it that the tier lacks; `None`: not known yet.
+    /// Bytes of the film that the tier lacks; `None`: not known yet.
     pub lacking: Option<u64>,
 }
 
-/// The rest of the server as the API sees it. Called often; must not block.
+/// The rest of the server as the API sees it. Methods are called often and must not block.
 pub trait NodeView: Send + Sync {
-    /// The server's name.
+    /// Returns the server's name.
     fn name(&self) -> String;
-    /// What tells it from all other servers, by which servers that fetch from one another find out that they go in a circle.
+    /// Returns the server's unique identifier, with which servers that fetch from each other detect
+    /// loops.
     fn id(&self) -> String;
-    /// Whether newcomers are let in.
+    /// Whether newcomers are admitted.
     fn state(&self) -> NodeState;
-    /// What the RTP sender does, as the API shows it.
+    /// Returns the state of the RTP sender, as the API shows it.
     fn sending(&self) -> Value;
-    /// Bytes of RTP sent since the start.
+    /// Returns the bytes of RTP sent since the start.
     fn sent(&self) -> u64;
-    /// Writes what the RTP sender does and has done.
+    /// Writes the metrics of the RTP sender.
     fn write_metrics(&self, out: &mut Exposition);
-    /// Where viewers reach the server.
+    /// Returns the addresses by which viewers reach the server.
     fn addresses(&self) -> Addresses;
-    /// Viewers are sent to the sibling that has their film.
+    /// Whether viewers are redirected to the sibling that has their film.
     fn redirects(&self) -> bool {
         false
     }
-    /// What is wrong at the moment.
+    /// Returns the current problems.
     fn problems(&self) -> Vec<Problem> {
         Vec::new()
     }
-    /// Titles that are kept on the tier, and the bytes that it lacks of each; `None` where that is not known yet.
+    /// Returns the titles kept on the tier, with the bytes that it lacks of each; `None` if that is
+    /// not known yet.
     fn kept(&self) -> Vec<(String, Option<u64>)> {
         Vec::new()
     }
-    /// From now on a title is kept on the tier, or is not.
+    /// Starts or stops keeping a title on the tier.
     ///
     /// # Errors
-    /// Why not, in words.
+    /// Why this is not possible.
     fn keep(&self, _title: &str, _is_kept: bool) -> Result<(), String> {
         Err("this server keeps no films".to_owned())
     }
-    /// The servers that remote films come from.
+    /// Returns the servers from which remote films are fetched.
     fn servers(&self) -> Vec<OtherServer> {
         Vec::new()
     }
-    /// The films that are brought to the tier because they are watched much.
+    /// Returns the films that are fetched to the tier because they are watched often.
     fn prefill(&self) -> Option<Prefill> {
         None
     }
-    /// They are to be brought now, or no longer.
+    /// Starts or stops fetching them.
     fn ask_prefill(&self, _is_asked: bool) {}
-    /// What was calibrated before this server was started, if anything was.
+    /// Returns the calibration made before this server was started, if any.
     fn calibrated(&self) -> Option<Calibrated> {
         None
     }
-    /// A connection, known by its number, was handed `bytes` (with all headers) that pass the limited networks of these numbers
-    /// ([`reelway_session::Gate::networks_to`]); it sends them at `speed` bytes a second, or as fast as the network goes.
+    /// Records that a connection was handed `bytes` (including headers) that pass the limited
+    /// networks with these numbers ([`reelway_session::Gate::networks_to`]), and sends them at
+    /// `speed` bytes per second, or as fast as the network allows.
     fn is_handed(&self, _networks: &[u8], _connection: u64, _bytes: u64, _speed: Option<u64>) {}
 }

@@ -1,7 +1,7 @@
-//! Where a request came from.
+//! The peer of a request.
 
 use std::net::SocketAddr;
 
-/// The address a request came from.
+/// The address from which a request came.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub SocketAddr);

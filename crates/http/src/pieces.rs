@@ -1,4 +1,4 @@
-//! The windows of a media answer, with the film's index and the store behind them.
+//! The windows of a media answer, connected to the film's index and the store.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,20 +16,20 @@ use crate::films::Show;
 /// An answer, window by window.
 pub(crate) struct Pieces {
     windows: Windows,
-    /// Where the parts of a segment come from.
+    /// The source of a segment's parts.
     segment: Option<(Arc<Show>, Parts)>,
 }
 
-/// What of a show is a segment.
+/// The parts of a show that make up a segment.
 enum Parts {
     /// Fragments of one of its packaged tracks.
     Fragments(usize, Slices),
-    /// Packets of the transport stream that it is.
+    /// Packets of its transport stream.
     Packets(StreamSlices),
 }
 
 impl Pieces {
-    /// Bytes of the film as they are.
+    /// Creates the pieces of an unmodified range of the file.
     pub fn of_file(range: Range<u64>) -> Pieces {
         Pieces {
             windows: Windows::of_file(range),
@@ -37,7 +37,7 @@ impl Pieces {
         }
     }
 
-    /// A part of a segment of the show's `track`th packaged track.
+    /// Creates the pieces of a part of a segment of the show's `track`th packaged track.
     pub fn of_segment(show: Arc<Show>, track: usize, slices: Slices) -> Pieces {
         Pieces {
             windows: Windows::of_parts(),
@@ -45,7 +45,7 @@ impl Pieces {
         }
     }
 
-    /// A part of a segment of the transport stream that the show is.
+    /// Creates the pieces of a part of a segment of the show's transport stream.
     pub fn of_stream(show: Arc<Show>, slices: StreamSlices) -> Pieces {
         Pieces {
             windows: Windows::of_parts(),
@@ -53,7 +53,7 @@ impl Pieces {
         }
     }
 
-    /// Where its windows are read.
+    /// Returns the source from which its windows are read.
     pub fn source<'a>(&self, show: &'a Show) -> &'a Arc<Source> {
         match &self.segment {
             None => &show.file,
@@ -61,8 +61,8 @@ impl Pieces {
         }
     }
 
-    /// The next window: nothing longer than `size`, nothing across a multiple of it. Blocks for a
-    /// read of the index file when a fragment begins.
+    /// Returns the next window: at most `size` bytes, not crossing a multiple of `size`. Blocks for
+    /// a read of the index file when a fragment begins.
     pub fn next(&mut self, size: u64) -> Result<Option<Window>, SamplesError> {
         loop {
             match self.windows.next(size) {
@@ -79,7 +79,7 @@ impl Pieces {
             return Ok(());
         };
         let samples = &*show.film.samples;
-        // A few kilobytes of the index file, in memory mostly.
+        // A few kilobytes of the index file, usually in memory.
         let fragment = in_place(|| match parts {
             Parts::Fragments(track, slices) => slices.next(&show.package.tracks()[*track], samples),
             Parts::Packets(slices) => slices.next(samples),
@@ -95,8 +95,8 @@ impl Pieces {
     }
 }
 
-/// A window's bytes: slices of the store's blocks as `sent` gives them, nothing copied but what is short, or all of it where
-/// `copy` is asked for. `span` covers [`Window::film`].
+/// Returns a window's bytes: slices of the store's blocks, converted by `sent`. Only short pieces
+/// are copied, or everything if `copy` is set. `span` covers [`Window::film`].
 pub(crate) fn bytes(
     window: Window,
     span: Option<&Span>,

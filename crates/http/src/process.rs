@@ -1,7 +1,7 @@
-//! What this process and its network took so far, as Prometheus' clients name it: any monitor of machines
-//! reads it.
+//! CPU time of this process and traffic of its network, under the names of Prometheus' client
+//! libraries, so that any machine monitoring can read them.
 
-/// Names, help, and values of the counters.
+/// Returns names, help texts and values of the counters.
 pub(crate) fn counters() -> [(&'static str, &'static str, f64); 3] {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let (received, sent) = network(&read("/proc/self/net/dev"));
@@ -24,16 +24,16 @@ pub(crate) fn counters() -> [(&'static str, &'static str, f64); 3] {
     ]
 }
 
-/// User and system time by `/proc/self/stat`.
+/// Returns user and system time from `/proc/self/stat`.
 fn cpu_seconds(stat: &str) -> Option<f64> {
-    // The name in brackets may hold anything; what follows is numbers.
+    // The name in brackets may contain anything; only numbers follow it.
     let (_, numbers) = stat.rsplit_once(')')?;
     let ticks = |nth| numbers.split_whitespace().nth(nth)?.parse::<f64>().ok();
-    // USER_HZ is 100 on every Linux there is.
+    // USER_HZ is 100 on all Linux architectures.
     Some((ticks(11)? + ticks(12)?) / 100.0)
 }
 
-/// Bytes in and out by `/proc/self/net/dev`.
+/// Returns received and sent bytes from `/proc/self/net/dev`.
 fn network(dev: &str) -> (f64, f64) {
     let mut sums = (0.0, 0.0);
     for (_, fields) in dev.lines().filter_map(|line| line.split_once(':')) {

@@ -1,4 +1,5 @@
-//! Renditions of a film for adaptive bit rates: which players are offered, and whose viewers ask for them.
+//! Renditions of a film for adaptive bit rates: which ones players are offered, and whose viewers
+//! request them.
 
 use std::sync::Arc;
 
@@ -7,17 +8,17 @@ use reelway_package::check_alignment;
 
 use crate::films::{Films, Recorded, Show};
 
-/// A film of which something is asked for.
+/// A requested film.
 pub(crate) struct Wanted {
     pub show: Arc<Show>,
-    /// The film that it is a rendition of: viewers of that film ask for it, too.
+    /// The film of which it is a rendition: that film's viewers request it too.
     pub best: Option<Arc<Show>>,
-    /// How that film grows, or this one where it is watched by itself.
+    /// The growth of that film, or of this one if it is not a rendition.
     pub recorded: Option<Recorded>,
 }
 
 impl Wanted {
-    /// By itself, whatever it is a rendition of.
+    /// Creates it without regard to other renditions.
     pub fn alone(show: Arc<Show>) -> Wanted {
         Wanted {
             show,
@@ -29,14 +30,14 @@ impl Wanted {
 
 /// Another rendition of a film.
 pub(crate) struct Rendition {
-    /// TITLE.
+    /// Its title.
     pub name: String,
-    /// It, if players are offered it; else why not, in words.
+    /// The rendition if players are offered it, otherwise why not.
     pub offered: Result<Arc<Show>, String>,
 }
 
 impl Films {
-    /// This film, with the one it is a rendition of, if that plays.
+    /// Returns this film, with the film of which it is a rendition, if that plays.
     pub async fn wanted(&self, show: Arc<Show>) -> Wanted {
         let entry = self.entry(&show.film.name);
         let best = match entry.and_then(|entry| entry.set.rendition_of.clone()) {
@@ -51,7 +52,7 @@ impl Films {
         }
     }
 
-    /// The other renditions of a film, the largest first.
+    /// Returns the other renditions of a film, largest first.
     pub async fn renditions(&self, entry: &Entry) -> Vec<Rendition> {
         let names = &entry.set.renditions;
         if names.is_empty() {

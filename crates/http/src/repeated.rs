@@ -1,8 +1,9 @@
-//! Blocks that are sent more than once: copies of them that sockets may keep (`http.zero_copy`).
+//! Blocks sent more than once: copies of them that sockets may keep (`http.zero_copy`).
 //!
-//! A block of the pool holds another film's bytes when its turn comes, so its bytes are copied for every viewer. One that is sent
-//! again is copied once more, into memory that is never written again ([`reelway_sys::once`]), and from there it is given to
-//! sockets as it is. Copies go, with the frame of memory in which they lie, when others are sent more
+//! A block of the pool is later refilled with another film's bytes, so its bytes are copied for
+//! every viewer. A block that is sent again is copied once more, into memory that is never
+//! rewritten ([`reelway_sys::once`]), and from there it is given to sockets without a copy. Copies
+//! are evicted, together with their memory frame, when others are sent more often
 //! ([`reelway_viewing::Copies`]).
 
 use std::sync::{Arc, Mutex};
@@ -16,12 +17,12 @@ use reelway_viewing::{Copies, Epoch, Sent};
 
 use crate::giving::LEAST;
 
-/// Copies have this part of a pool, ...
+/// Copies get this fraction of a pool …
 const SHARE: u64 = 8;
-/// ... if it is no less than that: few copies would come and go all the time.
+/// … if that is at least this much: fewer copies would be evicted all the time.
 const FEWEST: u64 = 32 << 20;
 
-/// Bytes of a pool that are to hold copies.
+/// Returns the bytes of a pool that are used for copies.
 pub fn repeated_bytes(pool: u64) -> u64 {
     let share = pool / SHARE / FRAME as u64 * FRAME as u64;
     if share < FEWEST { 0 } else { share }
@@ -31,21 +32,21 @@ pub fn repeated_bytes(pool: u64) -> u64 {
 type Block = (FileIdentity, u32);
 type Books = Copies<Block, Arc<Frame>, Piece>;
 
-/// The copies, shared by all who send.
+/// The copies, shared by all connections.
 #[derive(Default)]
 pub(crate) struct Repeated {
-    /// `None`: there are none.
+    /// `None`: no copies are made.
     kept: Option<Kept>,
 }
 
-/// Where copies lie, and which there are.
+/// The memory of the copies, and their bookkeeping.
 struct Kept {
     addresses: Arc<Addresses>,
     books: Mutex<Books>,
 }
 
 impl Repeated {
-    /// Room for copies of so many bytes at most, of blocks of so many bytes.
+    /// Creates room for at most `bytes` of copies, of blocks of `block_bytes` each.
     pub fn new(bytes: u64, block_bytes: u64) -> Repeated {
         let frames = (bytes / FRAME as u64) as usize;
         if frames == 0 || block_bytes > FRAME as u64 {
@@ -64,18 +65,19 @@ impl Repeated {
         Repeated { kept }
     }
 
-    /// Where copies lie, if there are any.
+    /// Returns the addresses of the copies, if there are any.
     pub fn addresses(&self) -> Option<&Arc<Addresses>> {
         self.kept.as_ref().map(|kept| &kept.addresses)
     }
 
-    /// Bytes are asked for now.
+    /// Returns the epoch for bytes requested now.
     pub fn asked(&self) -> Epoch {
         let kept = self.kept.as_ref();
         kept.map_or(Epoch::default(), |kept| kept.books().asked())
     }
 
-    /// A part of a film's block, asked for then, as bytes to send: of its copy, if it is sent often.
+    /// Returns a part of a film's block, requested at `asked`, as bytes to send: from its copy, if
+    /// it is sent often.
     pub fn bytes(&self, film: FileIdentity, part: BlockPart, asked: Epoch) -> Bytes {
         let Some(kept) = self.kept.as_ref().filter(|_| part.within().len() >= LEAST) else {
             return Bytes::from_owner(part);
@@ -93,7 +95,8 @@ impl Repeated {
         }
     }
 
-    /// Forgets the copies of a film's file, and of a view of it. Who is being sent one gets the rest of it.
+    /// Forgets the copies of a film's file, and of a view of it. Clients that are being sent a copy
+    /// still get all of it.
     pub fn forget(&self, film: FileIdentity) {
         if let Some(kept) = &self.kept {
             kept.books().forget(|(of, _)| of.is_of(film));
@@ -103,14 +106,14 @@ impl Repeated {
 
 impl Kept {
     fn books(&self) -> std::sync::MutexGuard<'_, Books> {
-        // Each change leaves them whole: what is missing is copied again.
+        // Each change leaves the bookkeeping consistent: a missing block is copied again.
         supervise::whole(self.books.lock())
     }
 
-    /// A copy of a block's bytes, which were asked for then.
+    /// Makes a copy of a block's bytes, which were requested at `asked`.
     fn keep(&self, block: Block, bytes: &[u8], asked: Epoch) -> Option<Piece> {
-        // The copy is made without the lock. If two make one at once, the later one is used, and the other's room is lost for as
-        // long as its frame is there.
+        // The copy is made without the lock. If two threads make one at the same time, the later
+        // one is used, and the other's room is lost until its frame is evicted.
         let newest = self.books().newest();
         let newest = newest.and_then(|(number, frame)| Some((frame.put(bytes)?, number)));
         let (piece, number) = match newest {
@@ -125,7 +128,8 @@ impl Kept {
         Some(piece)
     }
 
-    /// Memory for more copies. The frame that was used least makes room; none is there as long as viewers read from it.
+    /// Returns memory for more copies. An unused frame makes room; `None` as long as viewers read
+    /// from all of them.
     fn frame(&self) -> Option<Arc<Frame>> {
         let new = || match self.addresses.frame() {
             Ok(frame) => frame.map(Arc::new),

@@ -1,13 +1,14 @@
-//! Addresses of films. A TITLE may hold slashes, so an address is read from its end.
+//! Addresses of films. A TITLE may contain slashes, so addresses are parsed from the end.
 //!
-//! `TITLE/hls/main.m3u8`, `TITLE/hls/steering.json`, `TITLE/hls/ID.m3u8`, `TITLE/dash/main.mpd`, `TITLE/seg/ID/init.mp4`,
-//! `TITLE/seg/ID/N.m4s`, `TITLE/hls/subtitles-N.m3u8`, `TITLE/subtitles/N.vtt`, `TITLE/file`, `TITLE/index`; as a transport
-//! stream: `TITLE/ts/main.m3u8`, `TITLE/ts/segments.m3u8`, `TITLE/ts/tables-N.ts`, `TITLE/ts/N.ts`.
+//! `TITLE/hls/main.m3u8`, `TITLE/hls/steering.json`, `TITLE/hls/ID.m3u8`, `TITLE/dash/main.mpd`,
+//! `TITLE/seg/ID/init.mp4`, `TITLE/seg/ID/N.m4s`, `TITLE/hls/subtitles-N.m3u8`,
+//! `TITLE/subtitles/N.vtt`, `TITLE/file`, `TITLE/index`; as a transport stream:
+//! `TITLE/ts/main.m3u8`, `TITLE/ts/segments.m3u8`, `TITLE/ts/tables-N.ts`, `TITLE/ts/N.ts`.
 
 use axum::http::request::Parts;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// What of a film is asked for.
+/// The requested part of a film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// HLS multivariant playlist.
@@ -26,11 +27,11 @@ pub(crate) enum Target {
     SubtitlePlaylist(u32),
     /// Subtitles as WebVTT by number.
     Subtitles(u32),
-    /// The film file itself.
+    /// The film file.
     File,
     /// Its index, for edges.
     Index,
-    /// HLS multivariant playlist of the transport stream that it is.
+    /// HLS multivariant playlist of the film's transport stream.
     StreamMultivariant,
     /// Playlist of that stream's segments.
     StreamPlaylist,
@@ -40,12 +41,12 @@ pub(crate) enum Target {
     StreamSegment(u32),
 }
 
-/// What the names of a transport stream's tables begin with.
+/// Prefix of the names of a transport stream's tables.
 const TABLES: &str = "tables-";
-/// What the names of subtitles' playlists begin with.
+/// Prefix of the names of subtitle playlists.
 const SUBTITLES: &str = "subtitles-";
 
-/// TITLE and target of a path as it stands in the request, or `None` where it names no film.
+/// Returns the TITLE and target of a request's path; `None` if it does not name a film.
 pub(crate) fn film(path: &str) -> Option<(String, Target)> {
     let parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
     let (target, title) = match parts.as_slice() {
@@ -90,7 +91,7 @@ pub(crate) fn film(path: &str) -> Option<(String, Target)> {
     Some((decode(title.iter().copied())?, target))
 }
 
-/// The TITLE that stands at the end of an address, such as `/api/films/TITLE`.
+/// Returns the TITLE at the end of an address, such as `/api/films/TITLE`.
 pub(crate) fn title(path: &str) -> Option<String> {
     decode(path.split('/'))
 }
@@ -106,13 +107,14 @@ fn decode<'a>(parts: impl Iterator<Item = &'a str>) -> Option<String> {
     Some(title)
 }
 
-/// One way to write a number, so that one segment has one address.
+/// Accepts only one notation of a number, so that each segment has one address.
 fn number(text: &str) -> Option<u32> {
     let plain = !text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
     plain.then(|| text.parse().ok())?
 }
 
-/// A value of the request's query. Ours need no decoding: they are letters and digits.
+/// Returns a value of the request's query. Values set by this server need no decoding: they are
+/// letters and digits.
 pub(crate) fn query<'a>(request: &'a Parts, name: &str) -> Option<&'a str> {
     let pairs = request
         .uri
@@ -125,12 +127,12 @@ pub(crate) fn query<'a>(request: &'a Parts, name: &str) -> Option<&'a str> {
         .next()
 }
 
-/// What a percent-encoded value of a query stands for.
+/// Decodes a percent-encoded query value.
 pub(crate) fn decoded(value: &str) -> String {
     percent_decode_str(value).decode_utf8_lossy().into_owned()
 }
 
-/// Whether the query has this word, with a value or without.
+/// Whether the query contains this word, with or without a value.
 pub(crate) fn flag(request: &Parts, name: &str) -> bool {
     let words = request.uri.query().unwrap_or_default().split('&');
     words
@@ -138,14 +140,14 @@ pub(crate) fn flag(request: &Parts, name: &str) -> bool {
         .any(|word| word == name)
 }
 
-/// Unreserved characters (RFC 3986 2.3) stay as they are.
+/// Unreserved characters (RFC 3986 2.3) are not encoded.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// A TITLE as it stands in an address: each part percent-encoded, slashes kept.
+/// Encodes a TITLE for an address: each part percent-encoded, slashes kept.
 pub(crate) fn encode(title: &str) -> String {
     let parts: Vec<String> = title
         .split('/')

@@ -1,4 +1,4 @@
-//! The server: takes connections in, within limits, and gives each to hyper.
+//! The server: accepts connections within limits, and passes each to hyper.
 
 use std::convert::Infallible;
 use std::io;
@@ -38,17 +38,17 @@ use crate::tls::{IsSecure, Secure, Tls};
 use crate::upload::clean_up::clean_up;
 use crate::upload::slots;
 
-/// Bytes that the kernel holds for a connection and that have not left yet: what a reader who stopped
-/// costs beside what is on the way to them.
+/// Maximum unsent bytes that the kernel holds for a connection: the cost of a client that stops
+/// reading, besides the bytes in flight.
 const UNSENT: u32 = 128 << 10;
-/// Bytes that hyper holds of a request's head, and of an answer before it waits for the socket (plus
-/// the piece that went beyond).
+/// Maximum bytes that hyper buffers of a request's head, and of an answer before it waits for the
+/// socket (plus the piece that exceeded it).
 const BUFFERED: usize = 32 << 10;
-/// Most headers of a request.
+/// Maximum number of headers in a request.
 const HEADERS: usize = 64;
-/// Connections that the kernel keeps until they are accepted.
+/// Maximum number of connections waiting to be accepted.
 const BACKLOG: i32 = 1024;
-/// What one who is too many is told.
+/// The answer to a connection beyond the limits.
 const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n\
 Content-Length: 108\r\nRetry-After: 10\r\nConnection: close\r\n\r\n\
@@ -58,13 +58,14 @@ There are too many connections (`http.max_connections`, `http.max_connections_pe
 pub struct HttpServer {
     app: App,
     listeners: Vec<TcpListener>,
-    /// Those of connections that are secured.
+    /// Listeners for TLS connections.
     tls_listeners: Vec<TcpListener>,
     tls: Option<Arc<Tls>>,
 }
 
 impl HttpServer {
-    /// Listens on the addresses of the configuration. Fails where one of them is taken, or the certificate cannot be used.
+    /// Binds the configured addresses. Fails if one of them is taken, or if the certificate cannot
+    /// be used.
     pub async fn bind(
         config: HttpConfig,
         library: Library,
@@ -86,23 +87,24 @@ impl HttpServer {
         })
     }
 
-    /// Where it listens, ports that were asked for as 0 filled in.
+    /// Returns the addresses that it listens on, with the actual ports in place of port 0.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         addresses_of(&self.listeners)
     }
 
-    /// Where it listens for connections over TLS.
+    /// Returns the addresses that it listens on for TLS connections.
     pub fn tls_addresses(&self) -> Vec<SocketAddr> {
         addresses_of(&self.tls_listeners)
     }
 
-    /// To be told when films come, go or change, by their names; for those who listen to events.
+    /// Returns a function to be called with the names of films that are added, removed or changed;
+    /// it informs event listeners.
     pub fn library_listener(&self) -> impl Fn(&[String]) + Send + Sync + 'static {
         let events = self.app.events.clone();
         move |names| events.films_changed(names)
     }
 
-    /// Serves until dropped; then all connections end with it.
+    /// Serves until it is dropped, which ends all connections.
     pub async fn run(self) {
         let HttpServer {
             app,
@@ -166,17 +168,17 @@ fn addresses_of(listeners: &[TcpListener]) -> Vec<SocketAddr> {
     addresses.filter_map(Result::ok).collect()
 }
 
-/// A listener of one IP version, so that the same port can be had of both.
+/// Makes a listener of one IP version, so that both versions can use the same port.
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    // A server that is started again must not wait for old connections to be forgotten.
+    // Lets a restarted server bind while its predecessor's connections linger.
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
-    // For the first packet to each peer; connections are marked when they are taken.
+    // Applies to the first packet to each peer; connections are marked once accepted.
     if let Err(error) = marks::set_said(socket.as_fd()) {
         tracing::debug!("marks of {address}: {error}");
     }
@@ -184,7 +186,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// What connections share.
+/// State shared by all connections.
 struct Hall {
     config: Arc<HttpConfig>,
     limits: Limits,
@@ -193,13 +195,13 @@ struct Hall {
     giving: Option<Giving>,
 }
 
-/// A listener and its connections. A panic of the loop that accepts ends none of them.
+/// A listener and its connections. A panic in the accept loop ends none of them.
 struct Door {
     hall: Arc<Hall>,
     listener: TcpListener,
-    /// What secures its connections.
+    /// TLS for its connections, if any.
     tls: Option<Arc<Tls>>,
-    /// They end with the server.
+    /// Connection tasks; they end with the server.
     connections: Mutex<JoinSet<()>>,
 }
 
@@ -210,12 +212,13 @@ async fn accept(door: Arc<Door>) {
         match accepted {
             Ok((stream, peer)) => {
                 let mut connections = supervise::whole(door.connections.lock());
-                // Those that are over.
+                // Reap finished tasks.
                 while connections.try_join_next().is_some() {}
                 take_in(&door, &mut connections, stream, peer);
             }
             Err(error) => {
-                // Out of descriptors, say: the connection stays in the kernel's queue meanwhile.
+                // For example, out of file descriptors: the connection stays in the kernel's queue
+                // meanwhile.
                 tracing::warn!("cannot accept a connection: {error}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -234,7 +237,8 @@ fn take_in(door: &Door, connections: &mut JoinSet<()>, stream: TcpStream, peer: 
                 TooMany::OfPeer { .. } => &counters.refused_peer,
             }
             .fetch_add(1, Ordering::Relaxed);
-            // Fits into the socket's empty buffer; who does not want it does not get it, nor who could not read it.
+            // Fits into the socket's empty buffer. Clients that do not read it, and TLS clients,
+            // which could not, do without.
             if door.tls.is_none() {
                 let _ = stream.try_write(BUSY);
             }
@@ -257,13 +261,13 @@ fn take_in(door: &Door, connections: &mut JoinSet<()>, stream: TcpStream, peer: 
 }
 
 fn prepare(stream: &TcpStream) -> io::Result<()> {
-    // Until media are sent over it.
+    // Until media is sent over it.
     marks::set_said(stream.as_fd())?;
     tcp::set_nodelay(stream.as_fd())?;
     tcp::set_unsent_limit(stream.as_fd(), UNSENT)
 }
 
-/// One connection, to its end.
+/// Serves one connection until it ends.
 async fn converse(hall: &Hall, tls: Option<Arc<Tls>>, stream: TcpStream, peer: SocketAddr) {
     let status = &hall.status;
     let about = About {
@@ -283,12 +287,12 @@ async fn converse(hall: &Hall, tls: Option<Arc<Tls>>, stream: TcpStream, peer: S
     let watched = watched.over((!networks.numbers.is_empty()).then_some(networks));
     match tls {
         None => serve(hall, watched, about).await,
-        // In memory of its own: those without TLS need not hold room for it.
+        // Boxed, so that connections without TLS do not hold memory for it.
         Some(tls) => Box::pin(converse_securely(hall, &tls, watched, about)).await,
     }
 }
 
-/// The same over TLS.
+/// Serves one connection over TLS.
 async fn converse_securely(hall: &Hall, tls: &Tls, connection: Watched, about: About) {
     let secure = Box::pin(tls.accept(connection, hall.config.request_timeout)).await;
     let counters = &hall.status.counters;
@@ -305,7 +309,7 @@ async fn converse_securely(hall: &Hall, tls: &Tls, connection: Watched, about: A
     }
 }
 
-/// What requests are told of their connection.
+/// Connection data that is attached to requests.
 struct About {
     peer: SocketAddr,
     speed: Speed,
@@ -323,7 +327,8 @@ async fn serve(hall: &Hall, connection: impl AsyncRead + AsyncWrite + Unpin, abo
         if about.is_secure {
             request.extensions_mut().insert(IsSecure);
         }
-        // On its own, so that connections that wait for a request do not have the memory that answering one takes.
+        // Boxed, so that connections waiting for a request do not hold the memory for answering
+        // one.
         Box::pin(async move {
             let answer = front.answer(request, peer);
             let answer = supervise::caught("http request", answer).await;
@@ -333,7 +338,7 @@ async fn serve(hall: &Hall, connection: impl AsyncRead + AsyncWrite + Unpin, abo
     });
     let connection = http1::Builder::new()
         .timer(PatientTimer)
-        // Runs from the end of the request before: it bounds idleness as well.
+        // Runs from the end of the previous request, so it limits idle time as well.
         .header_read_timeout(hall.config.request_timeout)
         .max_buf_size(BUFFERED)
         .max_headers(HEADERS)

@@ -1,10 +1,11 @@
-//! What other policies would have made of the requests that the store's cache had: LRU, the EXT3NS
-//! paper's ONS, and Belady's optimum.
+//! Hit ratios that other policies would have had for the requests to the store's cache: LRU, the
+//! EXT3NS paper's ONS, and Belady's optimum.
 //!
-//! The last requests are kept in a window of some times the cache's size, which costs a requester one push.
-//! Now and then the window is gone through by each policy, the first half to fill its cache and the second
-//! to count; the real cache is counted over the same half. How often depends on how long it takes, so that
-//! it never takes more than a hundredth of one core, whatever the load.
+//! The most recent requests are kept in a window of several times the cache's size, which costs a
+//! requester one push. Now and then each policy processes the window: the first half fills its
+//! cache, the second half is counted; the real cache is counted over the same half. The interval
+//! depends on how long this takes, so that it never uses more than a hundredth of one core,
+//! whatever the load.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,15 +18,15 @@ use reelway_metrics::Exposition;
 use reelway_store::{Observer, Store};
 use reelway_supervise::lock;
 
-/// Requests kept for each block of the cache.
+/// Requests kept per block of the cache.
 const TIMES: usize = 8;
-/// Requests kept at least, and at most (12 bytes each).
+/// Minimum and maximum number of requests kept (12 bytes each).
 const KEPT: (usize, usize) = (1 << 12, 1 << 19);
-/// Until there have been enough requests it is looked for them so often.
+/// Interval between attempts until there have been enough requests.
 const FIRST: Duration = Duration::from_secs(1);
-/// From one comparison to the next, at least.
+/// Minimum interval between comparisons.
 const PERIOD: Duration = Duration::from_secs(10);
-/// From one comparison to the next, in times of how long one takes.
+/// Minimum interval between comparisons, as a multiple of a comparison's duration.
 const REST: u32 = 100;
 
 /// Hits and requests.
@@ -35,33 +36,33 @@ pub(crate) struct Count {
     pub requests: u64,
 }
 
-/// How it would have been: hits of the same requests.
+/// The result of a comparison: hits of the same requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Compared {
     pub requests: u64,
-    /// The real cache's.
+    /// Hits of the real cache.
     pub hits: u64,
     pub lru: u64,
     pub ons: u64,
     pub belady: u64,
-    /// The real cache's, by film, over the whole window.
+    /// Counts of the real cache by film, over the whole window.
     pub films: HashMap<FilmId, Count>,
 }
 
 #[derive(Debug, Default)]
 struct Window {
-    /// Block, and whether it was there.
+    /// Requested block, and whether it was a hit.
     asked: VecDeque<(BlockId, bool)>,
     /// Requests since the start.
     all: u64,
 }
 
-/// The window, and what was found in it last.
+/// The window, and the result of the last comparison.
 #[derive(Debug)]
 pub(crate) struct Shadow {
     window: Mutex<Window>,
     most: usize,
-    /// Blocks of the cache.
+    /// Size of the cache in blocks.
     blocks: u64,
     found: Mutex<Option<Arc<Compared>>>,
     cpu_ns: AtomicU64,
@@ -79,7 +80,7 @@ impl Observer for Shadow {
 }
 
 impl Shadow {
-    /// Of a cache of so many blocks.
+    /// Creates it for a cache of `blocks` blocks.
     fn new(blocks: u64) -> Shadow {
         Shadow {
             window: Mutex::default(),
@@ -92,7 +93,7 @@ impl Shadow {
         }
     }
 
-    /// One that the store tells of its requests, if that `is_wanted`.
+    /// Creates it for a store; it observes the store's requests only if `is_wanted` is set.
     pub fn of(store: &Store, is_wanted: bool) -> Arc<Shadow> {
         let shadow = Arc::new(Shadow::new(store.stats().blocks));
         if is_wanted {
@@ -101,17 +102,17 @@ impl Shadow {
         shadow
     }
 
-    /// CPU time of all comparisons so far.
+    /// Returns the CPU time of all comparisons so far.
     pub fn cpu(&self) -> Duration {
         Duration::from_nanos(self.cpu_ns.load(Ordering::Relaxed))
     }
 
-    /// What was found last; `None` as long as too little was asked for.
+    /// Returns the last result; `None` until there have been enough requests.
     pub fn compared(&self) -> Option<Arc<Compared>> {
         lock(&self.found).clone()
     }
 
-    /// Writes hit ratios by policy, and what finding them took.
+    /// Writes hit ratios by policy, and the cost of computing them.
     pub fn write_metrics(&self, out: &mut Exposition) {
         if let Some(compared) = self.compared() {
             let name = "reelway_cache_hit_ratio";
@@ -134,7 +135,7 @@ impl Shadow {
         );
     }
 
-    /// Goes through the window.
+    /// Compares the policies over the window, and counts the CPU time.
     fn compare(&self) {
         let began = reelway_sys::time::thread_cpu_ns();
         self.go_through();
@@ -144,7 +145,7 @@ impl Shadow {
 
     fn go_through(&self) {
         let asked: Vec<(BlockId, bool)> = lock(&self.window).asked.iter().copied().collect();
-        // Until the first half fills a cache, all that comes looks new.
+        // Until the first half of the window fills a cache, every request looks like a miss.
         if asked.len() < self.most / 4 {
             return;
         }
@@ -182,7 +183,7 @@ fn compare(asked: &[(BlockId, bool)], blocks: u64) -> Compared {
     }
 }
 
-/// Compares now and then, as long as the server lives.
+/// Compares now and then, for as long as the server runs.
 pub(crate) async fn watch(shadow: Arc<Shadow>) {
     let mut seen = 0;
     let mut wait = FIRST;

@@ -1,5 +1,5 @@
-//! What a connection is to do with what is written next: how fast it goes, in which queue, and until when it must have
-//! been taken. Whoever answers a request sets it; the connection keeps to it.
+//! How a connection sends the data written next: its speed, its queue, and the deadline by which it
+//! must be read. The answer's handler sets these; the connection applies them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,36 +7,36 @@ use std::time::Duration;
 use axum::http::request::Parts;
 use reelway_clock::Monotonic;
 
-/// What a connection carries, for the queues on its way.
+/// The kind of data on a connection, for the queues on its way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Carried {
-    /// Answers and playlists: little, so that they go first.
+    /// Answers and playlists: small, so they go first.
     #[default]
     Said,
-    /// Media: bulk, which does not go before what others are told.
+    /// Media: bulk data that does not go before other viewers' answers.
     Media,
-    /// A file, which goes after all else.
+    /// A file, which goes after everything else.
     File {
         /// Its differentiated services code point.
         dscp: u8,
-        /// Whether its speed changes with what others need. Then the kernel holds little that has not left: what is held leaves
-        /// at the speed of before.
+        /// Whether its speed follows the demand of others. Then the kernel holds little unsent
+        /// data, since that still leaves at the previous speed.
         is_held: bool,
     },
 }
 
-/// How fast a connection may send, bytes a second, and what it carries; told by its bodies, done by the kernel
-/// (`SO_MAX_PACING_RATE`, marks) from the next write on.
+/// The speed limit of a connection and the kind of its data; set by its bodies, applied by the
+/// kernel (`SO_MAX_PACING_RATE`, marks) from the next write on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Speed(Arc<Mutex<SpeedState>>);
 
-/// What a [`Speed`] says.
+/// The values of a [`Speed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SpeedState {
-    /// Bytes a second; `None`: as fast as the network goes.
+    /// Bytes per second; `None`: as fast as the network allows.
     pub speed: Option<u64>,
     pub carried: Carried,
-    /// When what is written now must have been taken; [`NEVER`]: there is no such time.
+    /// Deadline by which the data being written must have been read; [`NEVER`]: there is none.
     due: Monotonic,
 }
 
@@ -53,44 +53,45 @@ impl Default for SpeedState {
 }
 
 impl Speed {
-    /// That of the connection that a request came over.
+    /// Returns the speed of the connection on which a request arrived.
     pub fn of(request: &Parts) -> Speed {
         let speed = request.extensions.get::<Speed>();
         speed.cloned().unwrap_or_default()
     }
 
-    /// Another answer begins: nothing that was said for the one before holds for it.
+    /// Resets all values when the next answer begins.
     pub fn begins_anew(&self) {
         *self.told() = SpeedState::default();
     }
 
-    /// At most so many bytes a second; `None`: as fast as the network goes.
+    /// Limits the speed to this many bytes per second; `None`: as fast as the network allows.
     pub fn limit(&self, bytes_per_second: Option<u64>) {
         self.told().speed = bytes_per_second;
     }
 
-    /// This is sent from now on.
+    /// Sets the kind of data sent from now on.
     pub fn carries(&self, carried: Carried) {
         self.told().carried = carried;
     }
 
-    /// What was set last.
+    /// Returns the current values.
     pub fn told(&self) -> MutexGuard<'_, SpeedState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is written from now on must have been taken whole when this time is over, else the connection is closed: a
-    /// client that takes a byte now and then must not keep an answer in memory.
+    /// Requires the data written from now on to be read completely within this time; otherwise the
+    /// connection is closed. A client that reads a byte now and then must not keep an answer in
+    /// memory.
     pub fn must_be_taken_within(&self, time: Duration) {
         self.told().due = reelway_clock::now() + time;
     }
 
-    /// What is written from now on may take as long as some of it is taken now and then.
+    /// Removes the deadline: the client may take any time as long as it makes some progress.
     pub fn may_be_taken_slowly(&self) {
         self.told().due = NEVER;
     }
 
-    /// Time that is left for what is written now.
+    /// Returns the time left for the data being written.
     pub fn left(&self) -> Duration {
         self.told().due.since(reelway_clock::now())
     }

@@ -1,4 +1,4 @@
-//! How the server is: since when it runs, whether it lets newcomers in, what it did so far.
+//! The server's state: uptime, whether newcomers are admitted, and counters.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ pub(crate) struct Status {
     pub node: Arc<dyn NodeView>,
     /// Viewers of all protocols.
     pub sessions: Sessions,
-    /// What HTTP did.
+    /// Counters of the HTTP side.
     pub counters: Arc<Counters>,
     started: Monotonic,
 }
 
 impl Status {
-    /// Of a server that starts now.
+    /// Creates the status of a server that starts now.
     pub fn new(node: Arc<dyn NodeView>, sessions: Sessions) -> Status {
         Status {
             node,
@@ -33,22 +33,22 @@ impl Status {
         }
     }
 
-    /// Time since the start.
+    /// Returns the time since the start.
     pub fn uptime(&self) -> Duration {
         self.now().since(self.started)
     }
 
-    /// The time at which what is asked for is looked at.
+    /// Returns the current time, for looking at the state of films and sessions.
     pub fn now(&self) -> Monotonic {
         reelway_clock::now()
     }
 
-    /// The time of day then.
+    /// Returns the current time of day.
     pub fn time_of_day(&self) -> Real {
         reelway_clock::real()
     }
 
-    /// Whether newcomers are let in.
+    /// Whether newcomers are admitted.
     pub fn state(&self) -> NodeState {
         if self.sessions.is_draining() {
             NodeState::Draining
@@ -57,7 +57,7 @@ impl Status {
         }
     }
 
-    /// Writes what the process is, its state and what it took so far.
+    /// Writes the server's version and state, and the resource usage of its process.
     pub fn write_metrics(&self, out: &mut Exposition) {
         let name = "reelway_build_info";
         out.family(name, "gauge", "Version of the server; always 1.");

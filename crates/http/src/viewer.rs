@@ -1,4 +1,4 @@
-//! One viewer over HTTP: their session, and what their requests show of where they are.
+//! A viewer over HTTP: their session, and their position according to their requests.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -12,24 +12,24 @@ use reelway_viewing::{Doing, FlowKind, Pace, Piece, Standing};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-/// One viewer.
+/// A viewer.
 pub(crate) struct Viewer {
     pub session: Session,
-    /// Their name in addresses; empty for viewers without one.
+    /// Their token in addresses; empty for viewers without one.
     pub token: String,
     /// How fast they are sent media.
     pub pace: Pace,
     place: Mutex<reelway_viewing::Viewer>,
-    /// The file of their film, as long as it was when they asked last.
+    /// Their film's file, with its size at their last request.
     film: Mutex<FileIdentity>,
-    /// Tells the store's cache where they are.
+    /// Reports their position to the store's cache.
     watcher: Watcher,
-    /// Wakes the flows that wait: one of them need not any more.
+    /// Wakes waiting flows, one of which need not wait any more.
     refilled: Notify,
 }
 
 impl Viewer {
-    /// One who has asked for nothing yet.
+    /// Creates a viewer who has requested nothing yet.
     pub fn new(
         session: Session,
         token: String,
@@ -38,7 +38,7 @@ impl Viewer {
         watcher: Watcher,
     ) -> Viewer {
         let place = reelway_viewing::Viewer::new(pace, timeout);
-        // Viewers who wait for their turn cannot ask for more meanwhile.
+        // Viewers who wait for their turn cannot request more meanwhile.
         session.set_idle_limit(place.idle_limit().saturating_add(session.starts_in()));
         Viewer {
             session,
@@ -51,7 +51,8 @@ impl Viewer {
         }
     }
 
-    /// They ask for something of their film, whose file is this by now; whether it has grown since they asked last.
+    /// Records a request for their film, whose current file is `film`. Returns whether it has grown
+    /// since their last request.
     pub fn has_grown(&self, film: FileIdentity) -> bool {
         let mut before = supervise::whole(self.film.lock());
         let has_grown = film.size > before.size;
@@ -61,15 +62,17 @@ impl Viewer {
         has_grown
     }
 
-    /// The bytes of the film from here on are asked for next.
+    /// Records that the film's bytes from `offset` on are requested next.
     pub fn comes_to(&self, source: &Source, offset: u64) {
         self.watcher.comes_to(source, offset, 1.0);
     }
 
-    /// A piece of media is asked for: its answer is under way until what this gives is dropped.
+    /// Records a request for a piece of media. Its answer is in progress until the returned value
+    /// is dropped.
     ///
     /// # Errors
-    /// The viewer has not begun, their place was given away or this is not the film's first piece, and there is no room.
+    /// There is no room, and the viewer had no claim to it: they have not begun, and their place
+    /// was given away or this is not the film's first piece.
     pub fn asks(self: &Arc<Self>, piece: &Piece) -> Result<Sending, Refusal> {
         self.session.touch();
         let mut place = self.place();
@@ -83,9 +86,10 @@ impl Viewer {
             is_whole: false,
         };
         if let Some(moved) = moved {
-            // Where they are now is what is booked. Viewers who have begun may always go on. Newcomers were judged by the film's
-            // beginning: they are judged again if they begin elsewhere, or if their place was given away. Not under the lock:
-            // others may have to leave for them.
+            // Book from their new position. Viewers who have begun may always continue. Newcomers
+            // were judged by the film's beginning: they are judged again if they begin elsewhere,
+            // or if their place was given away. Not under the lock, since others may have to leave
+            // for them.
             let played = self.session.plays(moved.to, Nanos::MAX, moved.begins);
             if let Err(refusal) = played {
                 self.place().is_refused();
@@ -95,33 +99,34 @@ impl Viewer {
         Ok(sending)
     }
 
-    /// How a flow stands against its pace: how long to wait before more of it is sent.
+    /// Returns a flow's state relative to its pace, including the time to wait before more of it is
+    /// sent.
     pub fn standing(&self, flow: FlowKind) -> Standing {
         self.place().standing(flow, reelway_clock::now())
     }
 
-    /// The same of media that went out of what nobody has booked.
+    /// Records media sent from unbooked capacity.
     pub fn caught_up(&self, flow: FlowKind, bytes: u64, seconds: f64) {
         let begins = self.place().caught_up(flow, bytes, seconds);
         self.went(begins);
     }
 
-    /// Comes when a flow of theirs need not wait any more, from this call on.
+    /// Completes when a flow of theirs need not wait any more, counted from this call.
     pub fn refilled(&self) -> Notified<'_> {
         self.refilled.notified()
     }
 
-    /// How long there would be to wait if `seconds` of a flow were sent now.
+    /// Returns the time to wait after sending `seconds` of a flow now.
     pub fn wait_after(&self, flow: FlowKind, seconds: f64) -> Duration {
         self.place().wait_after(flow, seconds)
     }
 
-    /// Bytes of a flow's next window ([`reelway_viewing::Viewer::window`]).
+    /// Returns the size of a flow's next window ([`reelway_viewing::Viewer::window`]).
     pub fn window(&self, flow: FlowKind, most: u64, seconds_per_byte: f64) -> u64 {
         self.place().window(flow, most, seconds_per_byte)
     }
 
-    /// Media went out: `bytes` of flow `flow`, which play for `seconds`.
+    /// Records `bytes` of `flow` sent, which play for `seconds`.
     pub fn sent(&self, flow: FlowKind, bytes: u64, seconds: f64) {
         let begins = self.place().sent(flow, bytes, seconds);
         self.went(begins);
@@ -134,7 +139,7 @@ impl Viewer {
         self.session.touch();
     }
 
-    /// Viewers who are let in a little later than they came wait for their answer, at the beginning and never after.
+    /// Waits if the viewer was admitted with a delay: only before their first answer.
     pub async fn wait_for_turn(&self) {
         let wait = self.session.starts_in();
         if !wait.is_zero() && self.place().is_new() {
@@ -142,7 +147,7 @@ impl Viewer {
         }
     }
 
-    /// An answer was begun.
+    /// Records that an answer has begun.
     pub fn answered(&self) {
         self.place().answered();
         self.session.touch();
@@ -152,7 +157,7 @@ impl Viewer {
         supervise::whole(self.place.lock())
     }
 
-    /// What is shown of them.
+    /// Returns the progress that is shown of them.
     pub fn progress(&self) -> Progress {
         let now = reelway_clock::now();
         let progress = self.place().progress(self.session.silence(), now);
@@ -170,19 +175,19 @@ impl Viewer {
     }
 }
 
-/// An answer under way.
+/// An answer in progress.
 pub(crate) struct Sending {
     pub viewer: Arc<Viewer>,
-    /// The viewer's flow that it belongs to.
+    /// The viewer's flow to which it belongs.
     pub flow: FlowKind,
-    /// The piece that it answers.
+    /// The position of the piece that it answers.
     at: u64,
     /// Whether all of it was handed over.
     is_whole: bool,
 }
 
 impl Sending {
-    /// All of it was handed over.
+    /// Records that all of it was handed over.
     pub fn is_done(&mut self) {
         self.is_whole = true;
     }

@@ -1,5 +1,5 @@
-//! Viewers over HTTP are sessions too: here is which session each viewer has ([`reelway_viewing::Viewers`] says who they
-//! are). A newcomer is let in or refused when they ask for the first playlist.
+//! The sessions of viewers over HTTP ([`reelway_viewing::Viewers`] identifies them). A newcomer is
+//! admitted or refused when they request the first playlist.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::viewer::{Sending, Viewer};
 pub(crate) enum Denied {
     /// There is no room for them, or they may not watch.
     Refused(Refusal),
-    /// They are not a viewer, or not any more.
+    /// They are not a viewer, or no longer one.
     NoViewer(reelway_viewing::Denied),
 }
 
@@ -40,13 +40,13 @@ struct Inner {
     known: Mutex<reelway_viewing::Viewers<Arc<Viewer>>>,
 }
 
-/// A caller who is to become a viewer.
+/// A caller who is about to become a viewer.
 struct Newcomer<'a> {
-    /// By what they are known already.
+    /// The key by which they are already known.
     key: Option<Key>,
     delivery: Delivery,
     query: Option<String>,
-    /// How the film grows: they play on when there is more of it.
+    /// The film's growth: they continue when it gets longer.
     recorded: Option<Recorded>,
     caller: &'a Caller,
 }
@@ -63,7 +63,8 @@ impl Viewers {
         }))
     }
 
-    /// A viewer begins, with the multivariant playlist or the MPD; one who brings their token goes on.
+    /// Begins a viewer's session with the multivariant playlist or the MPD; a caller with a token
+    /// continues theirs.
     pub fn begin(
         &self,
         delivery: Delivery,
@@ -83,8 +84,8 @@ impl Viewers {
         self.open(&wanted.show, newcomer)
     }
 
-    /// The viewer who asks for something below the playlist. Who asks for a rendition of a film watches that film, unless they
-    /// began with the rendition itself.
+    /// Returns the viewer who requests something below the playlist. A request for a rendition
+    /// belongs to a viewer of its film, unless they began with the rendition itself.
     pub fn resume(
         &self,
         delivery: Delivery,
@@ -95,7 +96,7 @@ impl Viewers {
         let film_of_set = wanted.best.as_ref().unwrap_or(&wanted.show);
         let title = &film_of_set.film.name;
         let found = self.0.known().find(caller, title, delivery, now)?;
-        // A viewer who was given up in this very moment comes anew.
+        // A viewer who was given up at this very moment begins again.
         let present = found
             .present
             .filter(|present| !present.viewer.session.is_ended());
@@ -129,15 +130,15 @@ impl Viewers {
         Ok(present.viewer)
     }
 
-    /// A viewer asks for a piece, whose answer is under way until what this gives is dropped. They may be refused if they
-    /// let their place go before they asked for the first one.
+    /// Records a request for a piece, whose answer is in progress until the returned value is
+    /// dropped. A viewer may be refused if they lost their place before their first request.
     pub fn asks(&self, viewer: &Arc<Viewer>, piece: &Piece) -> Result<Sending, Denied> {
         let sending = viewer.asks(piece);
         self.say_farewell();
         sending.map_err(Denied::Refused)
     }
 
-    /// Ends those who were sent away for others; nothing of this file may be locked.
+    /// Ends the sessions that had to make room for others; none of this file's locks may be held.
     fn say_farewell(&self) {
         self.0.sessions.say_farewell();
     }
@@ -160,7 +161,7 @@ impl Viewers {
         let demand = inner.sessions.gate().demand(&show.film);
         let wants = demand.map(|demand| Wants {
             tracks: match delivery {
-                // A file is all its tracks.
+                // A file contains all tracks.
                 Delivery::File => (0..show.film.title.tracks.len()).collect(),
                 Delivery::Hls | Delivery::TransportStream | Delivery::Dash => Vec::new(),
             },
@@ -190,7 +191,7 @@ impl Viewers {
             query: query.clone(),
             wants,
         };
-        // The lock is held so that two requests of one newcomer do not make two of them.
+        // The lock is held so that two requests of one newcomer do not open two sessions.
         let mut known = inner.known();
         let present = key.as_ref().and_then(|key| known.get(key));
         if let Some(present) = present.filter(|present| !present.viewer.session.is_ended()) {
@@ -243,7 +244,7 @@ impl Inner {
     }
 }
 
-/// The film as viewers know it.
+/// Returns the film in the terms of the viewers' register.
 fn film(show: &Show) -> Film<'_> {
     Film {
         title: &show.film.name,

@@ -1,19 +1,20 @@
-//! Netlink's attributes: a length, a type, a value, to the next multiple of four bytes (`include/uapi/linux/netlink.h`).
+//! Netlink attributes: length, type and value, padded to a multiple of four bytes
+//! (`include/uapi/linux/netlink.h`).
 
-/// Bytes of the head.
+/// Length of an attribute's header in bytes.
 const HEAD: usize = 4;
-/// Says that the value is attributes itself.
+/// Flag: the value consists of attributes itself.
 const NESTED: u16 = 1 << 15;
-/// The bits of the type's number.
+/// The bits of the type field that hold the attribute's number.
 const NUMBER: u16 = 0x3fff;
 
-/// Attributes that are being written.
+/// Writes attributes.
 #[derive(Debug, Default)]
 pub(crate) struct Writer(Vec<u8>);
 
 impl Writer {
     pub fn bytes(mut self, number: u16, value: &[u8]) -> Writer {
-        // No value here is longer than some hundred bytes.
+        // No value here is longer than a few hundred bytes.
         let length = (HEAD + value.len()) as u16;
         self.0.extend(length.to_ne_bytes());
         self.0.extend(number.to_ne_bytes());
@@ -30,7 +31,7 @@ impl Writer {
         self.bytes(number, &value.to_ne_bytes())
     }
 
-    /// A number in network order.
+    /// Appends a number in network byte order.
     pub fn be16(self, number: u16, value: u16) -> Writer {
         self.bytes(number, &value.to_be_bytes())
     }
@@ -52,7 +53,7 @@ impl Writer {
     }
 }
 
-/// Attributes that are read. What is cut short ends them.
+/// Reads attributes. The first truncated one ends the iteration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(&'a [u8]);
 
@@ -61,7 +62,7 @@ impl<'a> Reader<'a> {
         Reader(bytes)
     }
 
-    /// The value of the first attribute with this number.
+    /// Returns the value of the first attribute with this number.
     pub fn bytes(self, number: u16) -> Option<&'a [u8]> {
         self.into_iter()
             .find(|(found, _)| *found == number)
@@ -96,7 +97,7 @@ impl<'a> Reader<'a> {
         self.array(number).map(u64::from_ne_bytes)
     }
 
-    /// A text that ends with a zero.
+    /// Returns a zero-terminated string.
     pub fn text(self, number: u16) -> Option<String> {
         let bytes = self.bytes(number)?;
         let end = bytes.iter().position(|byte| *byte == 0);
@@ -144,7 +145,7 @@ mod tests {
             (Some(7), Some("wlc".into()))
         );
         assert_eq!((reader.u8(6), reader.u8(7)), (Some(9), None));
-        // A number is not read from fewer bytes than it has.
+        // A number is not read from a value that is shorter than it.
         assert_eq!(reader.u64(3), None);
     }
 

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors.
 
 use std::io;
 
@@ -10,24 +10,24 @@ pub enum IpvsError {
     /// The kernel has no IPVS.
     #[error("this kernel has no IPVS: load its module (modprobe ip_vs)")]
     Missing,
-    /// Only the administrator may.
+    /// The caller is not root (it lacks `CAP_NET_ADMIN`).
     #[error("the kernel's virtual servers may be changed by root only (CAP_NET_ADMIN)")]
     Forbidden,
-    /// The scheduler is a module of its own.
+    /// The kernel module of the scheduler is not loaded.
     #[error("the kernel has no scheduler '{0}': load its module (modprobe ip_vs_{0})")]
     NoScheduler(&'static str),
-    /// The kernel refused.
+    /// The kernel refused the command.
     #[error("{what}: {error}")]
     Refused {
-        /// What was asked for.
+        /// The object of the command.
         what: String,
-        /// Its answer.
+        /// The kernel's answer.
         error: io::Error,
     },
     /// The socket failed.
     #[error("netlink: {0}")]
     Netlink(String),
-    /// An answer is not understood.
+    /// The kernel's answer could not be parsed.
     #[error(transparent)]
     Wire(#[from] WireError),
 }

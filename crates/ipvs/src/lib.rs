@@ -1,16 +1,18 @@
-//! The kernel's virtual servers: IPVS (`include/uapi/linux/ip_vs.h`), read and changed over generic netlink.
+//! IPVS, the kernel's virtual servers (`include/uapi/linux/ip_vs.h`), read and changed over generic
+//! netlink.
 //!
-//! A *service* is what clients connect to: an address, a protocol and a port, or all packets with a firewall mark. Its
-//! *destinations* are the servers that do the work. The kernel's table belongs to a network namespace and is shared with
-//! other programs (ipvsadm, keepalived): nothing here changes a service that it was not told to.
+//! A *service* is what clients connect to: an address, a protocol and a port, or all packets with a
+//! firewall mark. Its *destinations* are the servers that do the work. The kernel's table belongs
+//! to a network namespace and is shared with other programs (ipvsadm, keepalived), so this crate
+//! changes only the services that its callers name.
 //!
-//! | file | what lives there |
+//! | file | contents |
 //! |---|---|
 //! | `model.rs` | services and destinations |
-//! | `attributes.rs` | netlink's attributes: written, and read with bounds |
-//! | `wire.rs` | services and destinations as attributes |
-//! | `table.rs` | the kernel's table: the socket |
-//! | `error.rs` | what can go wrong |
+//! | `attributes.rs` | netlink attributes: written, and read with bounds checks |
+//! | `wire.rs` | services and destinations as netlink attributes |
+//! | `table.rs` | the netlink socket to the kernel's table |
+//! | `error.rs` | errors |
 #![forbid(unsafe_code)]
 
 mod attributes;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-/// Transport of a service with an address.
+/// The transport protocol of a service with an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Protocol {
     /// TCP.
@@ -13,16 +13,16 @@ pub enum Protocol {
     Udp,
 }
 
-/// What clients connect to; it names a service.
+/// What clients connect to. It identifies a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
     /// An address and a port.
     Address(Protocol, SocketAddr),
-    /// All packets that the firewall has given this mark.
+    /// All packets to which the firewall has given this mark.
     Mark {
         /// The mark, above 0.
         mark: u32,
-        /// Of packets of IPv6, else of IPv4.
+        /// Whether the service takes IPv6 packets rather than IPv4.
         v6: bool,
     },
 }
@@ -50,17 +50,17 @@ impl fmt::Display for Target {
 
 macro_rules! schedulers {
     ($($variant:ident $name:literal $words:literal)*) => {
-        /// Who is sent to which destination; the kernel's modules `ip_vs_NAME`.
+        /// Chooses the destination for each connection. Each is a kernel module `ip_vs_NAME`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Scheduler {
             $(#[doc = $words] $variant,)*
         }
 
         impl Scheduler {
-            /// All of them.
+            /// All schedulers.
             pub const ALL: &[Scheduler] = &[$(Scheduler::$variant,)*];
 
-            /// The kernel's name.
+            /// Returns the kernel's name of the scheduler.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Scheduler::$variant => $name,)*
@@ -102,19 +102,20 @@ impl FromStr for Scheduler {
     }
 }
 
-/// How packets reach a destination.
+/// How packets reach a destination (IPVS calls this the forwarding method).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// Addresses are rewritten, and answers come back through the director.
+    /// Addresses are rewritten, and answers return through the director.
     Nat,
-    /// Packets are wrapped; answers go to the client directly.
+    /// Packets are encapsulated, and answers go directly to the client.
     Tunnel(Tunnel),
-    /// Packets are sent on to the destination's hardware address, on the same network; answers go to the client directly.
+    /// Packets are forwarded to the destination's hardware address on the same network, and answers
+    /// go directly to the client.
     Direct,
 }
 
 impl Method {
-    /// Whether answers go through the director.
+    /// Whether answers pass through the director.
     pub fn answers_come_back(self) -> bool {
         self == Method::Nat
     }
@@ -131,7 +132,7 @@ impl fmt::Display for Method {
     }
 }
 
-/// How packets are wrapped.
+/// The encapsulation of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tunnel {
     /// IP in IP (RFC 2003).
@@ -143,81 +144,84 @@ pub enum Tunnel {
     },
 }
 
-/// Clients that have been sent to a destination come to the same for some time.
+/// Persistence: for some time, a client's connections go to the same destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Persistence {
-    /// Seconds after the last connection.
+    /// Seconds after the client's last connection.
     pub timeout: u32,
-    /// Bits of the address that make a client: 32 or 128 is a client an address.
+    /// Number of address bits that identify a client; with 32 (IPv4) or 128 (IPv6), each address is
+    /// a client of its own.
     pub prefix: u8,
 }
 
-/// A service as it is to be.
+/// The desired state of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Service {
     /// What clients connect to.
     pub target: Target,
-    /// Who is sent where.
+    /// Chooses the destinations of connections.
     pub scheduler: Scheduler,
-    /// Whether clients stay.
+    /// Persistence, if clients stay with their destination.
     pub persistence: Option<Persistence>,
-    /// The scheduler's own flags, `IP_VS_SVC_F_SCHED1` to 3 as bits 0 to 2: for `sh` and `mh` the first means that an
-    /// overloaded destination is passed over, the second that ports count too.
+    /// The scheduler's own flags: `IP_VS_SVC_F_SCHED1` to 3 as bits 0 to 2. For `sh` and `mh`, the
+    /// first means that an overloaded destination is skipped, the second that ports are hashed too.
     pub scheduler_flags: u8,
 }
 
-/// A destination as it is to be.
+/// The desired state of a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// Its address, and its port; 0 in a service by mark: the one that was asked for.
+    /// Its address and port. In a service by mark, port 0 stands for the port that the client asked
+    /// for.
     pub address: SocketAddr,
     /// How packets reach it.
     pub method: Method,
-    /// Its weight; 0: no new connections.
+    /// Its weight; with 0 it gets no new connections.
     pub weight: u32,
 }
 
-/// The two halves of synchronised connections: a director that takes over knows those of the other.
+/// The two halves of connection synchronisation, with which a director that takes over knows the
+/// connections of its predecessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncRole {
-    /// This machine's connections are multicast to other directors.
+    /// Multicasts this machine's connections to other directors.
     Send,
-    /// Theirs are entered here.
+    /// Enters the connections of other directors here.
     Receive,
 }
 
-/// What was counted.
+/// Traffic counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Connections that were scheduled.
+    /// Connections that have been scheduled.
     pub connections: u64,
-    /// Packets of clients.
+    /// Packets from clients.
     pub packets_in: u64,
-    /// Packets to clients, where they come through here.
+    /// Packets to clients, if they pass through this machine.
     pub packets_out: u64,
-    /// Bytes of clients.
+    /// Bytes from clients.
     pub bytes_in: u64,
-    /// Bytes to clients, where they come through here.
+    /// Bytes to clients, if they pass through this machine.
     pub bytes_out: u64,
 }
 
-/// A service as the kernel has it.
+/// The state of a service in the kernel's table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceState {
     /// What clients connect to.
     pub target: Target,
-    /// The scheduler's name; other programs may use others than are known here.
+    /// The scheduler's name; other programs may use schedulers that `Scheduler` lacks.
     pub scheduler: String,
-    /// Whether clients stay.
+    /// Persistence, if clients stay with their destination.
     pub persistence: Option<Persistence>,
-    /// As of [`Service::scheduler_flags`].
+    /// The scheduler's own flags, as in [`Service::scheduler_flags`].
     pub scheduler_flags: u8,
-    /// What was counted.
+    /// Traffic counters.
     pub counters: Counters,
 }
 
 impl ServiceState {
-    /// Whether it is as it is to be.
+    /// Whether the service is in the desired state.
     pub fn is(&self, service: &Service) -> bool {
         self.target == service.target
             && self.scheduler == service.scheduler.name()
@@ -226,29 +230,29 @@ impl ServiceState {
     }
 }
 
-/// A destination as the kernel has it.
+/// The state of a destination in the kernel's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    /// The address.
+    /// Its address and port.
     pub address: SocketAddr,
-    /// How packets reach it; `None`: in a way not known here.
+    /// How packets reach it; `None` if the kernel uses a method that this crate does not know.
     pub method: Option<Method>,
-    /// Whether it is an address of this machine, which packets reach in any case.
+    /// Whether it is an address of this machine, which packets reach by any method.
     pub is_local: bool,
     /// Its weight.
     pub weight: u32,
-    /// Connections that are open.
+    /// Number of open connections.
     pub active: u32,
-    /// Connections that wait for their end; all of UDP.
+    /// Number of connections that wait for their end; all UDP connections count here.
     pub inactive: u32,
-    /// Clients that stay.
+    /// Number of clients that persistence keeps here.
     pub persistent: u32,
-    /// What was counted.
+    /// Traffic counters.
     pub counters: Counters,
 }
 
 impl State {
-    /// Whether it is as it is to be.
+    /// Whether the destination is in the desired state.
     pub fn is(&self, destination: &Destination) -> bool {
         self.address == destination.address
             && (self.is_local || self.method == Some(destination.method))
@@ -256,7 +260,7 @@ impl State {
     }
 }
 
-/// The unspecified address of a family, as the kernel has it for services by mark.
+/// The unspecified address of a family, which the kernel uses for services by mark.
 pub(crate) fn unspecified(v6: bool) -> IpAddr {
     match v6 {
         true => IpAddr::from([0u16; 8]),

@@ -1,4 +1,4 @@
-//! The kernel's table of one network namespace: that of the thread that opens it.
+//! The kernel's IPVS table of one network namespace: that of the thread that opens it.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use crate::error::IpvsError;
 use crate::model::{Destination, Service, ServiceState, State, SyncRole, Target};
 use crate::wire::{self, command};
 
-/// The family's name and version (`IPVS_GENL_NAME`, `IPVS_GENL_VERSION`).
+/// Name and version of the generic netlink family (`IPVS_GENL_NAME`, `IPVS_GENL_VERSION`).
 const FAMILY: &str = "IPVS";
 const VERSION: u8 = 1;
 
@@ -26,7 +26,7 @@ const EEXIST: i32 = 17;
 
 type Message = Genlmsghdr<u8, u16>;
 
-/// The table.
+/// A connection to the kernel's IPVS table.
 pub struct Table {
     router: NlRouter,
     family: u16,
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Table {
     }
 }
 
-/// What a command says no to.
+/// Why a command failed.
 enum Said {
     Errno(i32),
     Else(String),
@@ -68,7 +68,7 @@ impl Table {
     /// Opens the table of this thread's network namespace.
     ///
     /// # Errors
-    /// The kernel has no IPVS, or no netlink.
+    /// The kernel has no IPVS or no netlink, or the caller is not root.
     pub fn open() -> Result<Table, IpvsError> {
         let connected = NlRouter::connect(NlFamily::Generic, None, Groups::empty());
         let (router, _) = connected.map_err(|error| Said::of(error).error("a socket"))?;
@@ -79,28 +79,28 @@ impl Table {
                 said => said.error("the family's number"),
             })?;
         let table = Table { router, family };
-        // Anybody may ask for the number, but not for this.
+        // Anybody may resolve the family, but this command needs the privilege.
         table.ask(command::GET_INFO, None, NlmF::empty(), "the kernel's IPVS")?;
         Ok(table)
     }
 
-    /// All services, other programs' too.
+    /// Returns all services, including those of other programs.
     ///
     /// # Errors
-    /// The kernel's answer, or what is not understood of it.
+    /// The kernel's error, or an answer that cannot be parsed.
     pub fn services(&self) -> Result<Vec<ServiceState>, IpvsError> {
         let answers = self.ask(command::GET_SERVICE, None, NlmF::DUMP, "the services")?;
         let services = answers.iter().filter_map(|attributes| {
-            // Those of SCTP are not ours to understand.
+            // Services that cannot be parsed (SCTP) belong to other programs.
             wire::read_service(value(attributes, wire::SERVICE)?).ok()
         });
         Ok(services.collect())
     }
 
-    /// The destinations of a service.
+    /// Returns the destinations of a service.
     ///
     /// # Errors
-    /// There is no such service, or what is not understood of the answer.
+    /// There is no such service, or its answer cannot be parsed.
     pub fn destinations(&self, of: &Target) -> Result<Vec<State>, IpvsError> {
         let name = Writer::default().nested(wire::SERVICE, wire::service_for_list(of));
         let what = format!("the destinations of {of}");
@@ -115,7 +115,7 @@ impl Table {
     /// Adds a service.
     ///
     /// # Errors
-    /// There is one for this target, or the kernel lacks its scheduler.
+    /// A service with this target exists, or the kernel lacks the scheduler.
     pub fn add(&self, service: &Service) -> Result<(), IpvsError> {
         self.set_service(command::NEW_SERVICE, service)
     }
@@ -123,7 +123,7 @@ impl Table {
     /// Changes a service.
     ///
     /// # Errors
-    /// There is none for this target, or the kernel lacks its scheduler.
+    /// There is no service with this target, or the kernel lacks the scheduler.
     pub fn change(&self, service: &Service) -> Result<(), IpvsError> {
         self.set_service(command::SET_SERVICE, service)
     }
@@ -140,10 +140,11 @@ impl Table {
         })
     }
 
-    /// Removes a service with its destinations; connections that were made go on for as long as they are known.
+    /// Removes a service with its destinations. The kernel keeps serving its connections until they
+    /// expire.
     ///
     /// # Errors
-    /// There is none for this target.
+    /// There is no service with this target.
     pub fn remove(&self, target: &Target) -> Result<(), IpvsError> {
         let name = Writer::default().nested(wire::SERVICE, wire::target(target));
         let what = format!("service {target}");
@@ -154,7 +155,7 @@ impl Table {
     /// Adds a destination to a service.
     ///
     /// # Errors
-    /// It is there, or there is no such service.
+    /// The destination exists, or there is no such service.
     pub fn add_destination(&self, to: &Target, new: &Destination) -> Result<(), IpvsError> {
         self.set_destination(command::NEW_DEST, to, new)
     }
@@ -162,7 +163,7 @@ impl Table {
     /// Changes a destination of a service.
     ///
     /// # Errors
-    /// It is not there.
+    /// The destination does not exist.
     pub fn change_destination(&self, of: &Target, changed: &Destination) -> Result<(), IpvsError> {
         self.set_destination(command::SET_DEST, of, changed)
     }
@@ -181,10 +182,10 @@ impl Table {
             .map(drop)
     }
 
-    /// Removes a destination from a service: its clients are sent to others.
+    /// Removes a destination from a service; its clients are sent to others.
     ///
     /// # Errors
-    /// It is not there.
+    /// The destination does not exist.
     pub fn remove_destination(
         &self,
         from: &Target,
@@ -198,11 +199,12 @@ impl Table {
             .map(drop)
     }
 
-    /// Starts one half of the synchronisation of connections, by multicast on this interface, with the directors of the same
-    /// group (1 to 255). Whether it was started: it may run already.
+    /// Starts one half of connection synchronisation, by multicast on this interface, with the
+    /// directors of the same group (1 to 255). Returns whether it was started; `false` means that
+    /// it was already running.
     ///
     /// # Errors
-    /// There is no such interface, or it has no multicast.
+    /// There is no such interface, or it does not support multicast.
     pub fn start_sync(
         &self,
         role: SyncRole,
@@ -219,10 +221,10 @@ impl Table {
         }
     }
 
-    /// Stops that half.
+    /// Stops one half of connection synchronisation.
     ///
     /// # Errors
-    /// It does not run.
+    /// It is not running.
     pub fn stop_sync(&self, role: SyncRole) -> Result<(), IpvsError> {
         let name = Writer::default().nested(wire::DAEMON, wire::sync_name(role));
         let what = "the synchronisation of connections";
@@ -230,7 +232,7 @@ impl Table {
             .map(drop)
     }
 
-    /// Sends a command; the attributes of its answers.
+    /// Sends a command, and returns the attributes of its answers.
     fn ask(
         &self,
         command: u8,
@@ -277,7 +279,7 @@ impl Table {
     }
 }
 
-/// The value of an attribute.
+/// Returns the value of an attribute.
 fn value(attributes: &GenlBuffer<u16, Buffer>, number: u16) -> Option<&[u8]> {
     let found = attributes
         .iter()

@@ -1,4 +1,5 @@
-//! Services and destinations as netlink's attributes. Numbers and layouts are those of `include/uapi/linux/ip_vs.h`.
+//! Services and destinations as netlink attributes. Numbers and layouts are those of
+//! `include/uapi/linux/ip_vs.h`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -8,7 +9,7 @@ use crate::model::{
     Target, Tunnel, unspecified,
 };
 
-/// The commands that are used.
+/// The generic netlink commands in use.
 pub(crate) mod command {
     pub const NEW_SERVICE: u8 = 1;
     pub const SET_SERVICE: u8 = 2;
@@ -23,7 +24,7 @@ pub(crate) mod command {
     pub const GET_INFO: u8 = 15;
 }
 
-/// Attributes of a command.
+/// Top-level attributes of a command.
 pub(crate) const SERVICE: u16 = 1;
 pub(crate) const DEST: u16 = 2;
 pub(crate) const DAEMON: u16 = 3;
@@ -72,7 +73,7 @@ const UDP: u16 = 17;
 /// Flags of services.
 const PERSISTENT: u32 = 1;
 const SCHEDULERS: u32 = 3;
-/// Forwarding methods, and the bits that they are in.
+/// Forwarding methods, and the mask of their bits.
 const METHODS: u32 = 7;
 const MASQUERADE: u32 = 0;
 const LOCAL: u32 = 1;
@@ -81,7 +82,7 @@ const ROUTE: u32 = 3;
 const TUNNEL_IPIP: u8 = 0;
 const TUNNEL_GUE: u8 = 1;
 
-/// An answer of the kernel that is not understood.
+/// An answer of the kernel that could not be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the kernel's answer lacks {0}")]
 pub struct WireError(&'static str);
@@ -90,7 +91,7 @@ fn family(v6: bool) -> u16 {
     if v6 { AF_INET6 } else { AF_INET }
 }
 
-/// An address in the 16 bytes that the kernel has for it.
+/// Returns an address in the kernel's 16-byte form.
 fn address_bytes(address: IpAddr) -> [u8; 16] {
     let mut bytes = [0; 16];
     match address {
@@ -107,7 +108,7 @@ fn address_of(bytes: &[u8], v6: bool) -> Option<IpAddr> {
     }
 }
 
-/// What names a service.
+/// Returns the attributes that identify a service.
 pub(crate) fn target(target: &Target) -> Writer {
     let writer = Writer::default().u16(svc::AF, family(target.is_v6()));
     match target {
@@ -125,7 +126,7 @@ pub(crate) fn target(target: &Target) -> Writer {
     }
 }
 
-/// A whole service.
+/// Returns all attributes of a service.
 pub(crate) fn service(service: &Service) -> Writer {
     let persistent = if service.persistence.is_some() {
         PERSISTENT
@@ -133,7 +134,7 @@ pub(crate) fn service(service: &Service) -> Writer {
         0
     };
     let flags = persistent | u32::from(service.scheduler_flags & 7) << SCHEDULERS;
-    // Flags, and which of them are meant: all.
+    // The flags, and a mask that marks all of them as valid.
     let flags = [flags.to_ne_bytes(), u32::MAX.to_ne_bytes()].concat();
     let v6 = service.target.is_v6();
     let (timeout, prefix) = match service.persistence {
@@ -147,7 +148,7 @@ pub(crate) fn service(service: &Service) -> Writer {
         .bytes(svc::NETMASK, &netmask(prefix, v6))
 }
 
-/// IPv4: a mask in network order; IPv6: the bits.
+/// Returns the netmask: for IPv4 a mask in network byte order, for IPv6 the number of bits.
 fn netmask(prefix: u8, v6: bool) -> [u8; 4] {
     match v6 {
         true => u32::from(prefix).to_ne_bytes(),
@@ -166,7 +167,7 @@ fn prefix(mask: &[u8], v6: bool) -> Option<u8> {
     })
 }
 
-/// What names a destination.
+/// Returns the attributes that identify a destination.
 pub(crate) fn destination_name(address: SocketAddr) -> Writer {
     Writer::default()
         .u16(dest::ADDR_FAMILY, family(address.is_ipv6()))
@@ -174,7 +175,7 @@ pub(crate) fn destination_name(address: SocketAddr) -> Writer {
         .be16(dest::PORT, address.port())
 }
 
-/// A whole destination.
+/// Returns all attributes of a destination.
 pub(crate) fn destination(destination: &Destination) -> Writer {
     let method = match destination.method {
         Method::Nat => MASQUERADE,
@@ -195,7 +196,7 @@ pub(crate) fn destination(destination: &Destination) -> Writer {
     }
 }
 
-/// What names one of the two daemons that synchronise connections.
+/// Returns the attributes that identify one of the two synchronisation daemons.
 pub(crate) fn sync_name(role: SyncRole) -> Writer {
     let state = match role {
         SyncRole::Send => 1,
@@ -204,14 +205,15 @@ pub(crate) fn sync_name(role: SyncRole) -> Writer {
     Writer::default().u32(daemon::STATE, state)
 }
 
-/// Such a daemon, on this interface, of the group of directors with this number.
+/// Returns the attributes of such a daemon on this interface, in the group of directors with this
+/// number.
 pub(crate) fn sync(role: SyncRole, interface: &str, group: u8) -> Writer {
     sync_name(role)
         .text(daemon::MCAST_IFN, interface)
         .u32(daemon::SYNC_ID, group.into())
 }
 
-/// Reads a service, the value of attribute [`SERVICE`].
+/// Reads a service from the value of attribute [`SERVICE`].
 pub(crate) fn read_service(bytes: &[u8]) -> Result<ServiceState, WireError> {
     let reader = Reader::new(bytes);
     let v6 = reader.u16(svc::AF).ok_or(WireError("a family"))? == AF_INET6;
@@ -247,7 +249,7 @@ pub(crate) fn read_service(bytes: &[u8]) -> Result<ServiceState, WireError> {
     })
 }
 
-/// Reads a destination, the value of attribute [`DEST`]; `v6`: its service is of IPv6.
+/// Reads a destination from the value of attribute [`DEST`]; `v6` says that its service is IPv6.
 pub(crate) fn read_destination(bytes: &[u8], v6: bool) -> Result<State, WireError> {
     let reader = Reader::new(bytes);
     let v6 = reader
@@ -293,7 +295,8 @@ fn read_counters(reader: Option<Reader<'_>>) -> Counters {
     }
 }
 
-/// What the kernel wants of a service by mark whose destinations are listed: an address all the same.
+/// Returns the attributes that select a service whose destinations are to be listed. Even for a
+/// service by mark, the kernel requires an address.
 pub(crate) fn service_for_list(of: &Target) -> Writer {
     match of {
         Target::Address(..) => target(of),

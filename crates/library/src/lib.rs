@@ -1,9 +1,10 @@
-//! Films to be played: found by name, opened, and known to be those that were indexed.
+//! Films to be played: found by name, opened, and checked against the index.
 //!
-//! What lives here: [`Library::open`], which gives an [`OpenFilm`] for a title, wherever its bytes lie: in a local file or at
-//! an origin. It is the one place where an opened file is compared with the index. What is made of an open film is kept by
-//! whoever makes it, as long as the same bytes are meant: the sender keeps a script for each film that somebody watches over
-//! RTP, and HTTP keeps the packages of the films played last.
+//! [`Library::open`] returns an [`OpenFilm`] for a title, whether its bytes are in a local file or
+//! at an origin. This is the only place where an opened file is compared with the index. Anything
+//! derived from an open film is kept by its users for as long as the file's bytes are the same: the
+//! sender keeps a script for each film being watched over RTP, and HTTP keeps the packages of the
+//! most recently played films.
 #![forbid(unsafe_code)]
 
 mod library;

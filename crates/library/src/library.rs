@@ -17,7 +17,7 @@ pub struct Library {
 }
 
 impl Library {
-    /// The films of this catalogue, read by this store.
+    /// Creates a library of this catalogue's films, read by this store.
     pub fn new(catalogue: Arc<dyn Catalogue>, store: Store) -> Library {
         Library {
             catalogue,
@@ -26,12 +26,13 @@ impl Library {
         }
     }
 
-    /// The same films; this knows which server their viewers are sent to.
+    /// Returns the same library with this placement, which decides which server viewers are
+    /// sent to.
     pub fn placed_by(self, placement: Arc<dyn Placement>) -> Library {
         Library { placement, ..self }
     }
 
-    /// Knows which server a film's viewers are sent to.
+    /// The placement, which decides which server a film's viewers are sent to.
     pub fn placement(&self) -> &Arc<dyn Placement> {
         &self.placement
     }
@@ -46,18 +47,19 @@ impl Library {
         &self.store
     }
 
-    /// Opens the film of this name. Waits for its index, and for where it lies: not to be called by a task.
+    /// Opens the film of this name. Blocks on its index and its source: not to be called from a
+    /// task.
     ///
     /// # Errors
-    /// There is no such film, or it cannot be played, or not be opened.
+    /// There is no such film, or it cannot be played or opened.
     pub fn open_blocking(&self, title: &str) -> Result<OpenFilm, OpenError> {
         OpenFilm::open(self.catalogue.film(title)?, &self.store)
     }
 
-    /// Opens a film whose index is at hand. Waits for where it lies: not to be called by a task.
+    /// Opens a film whose index is in memory. Blocks on its source: not to be called from a task.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The film cannot be opened.
     pub fn open_film_blocking(&self, film: Arc<Film>) -> Result<OpenFilm, OpenError> {
         OpenFilm::open(film, &self.store)
     }
@@ -65,16 +67,16 @@ impl Library {
     /// Opens the film of this name.
     ///
     /// # Errors
-    /// There is no such film, or it cannot be played, or not be opened.
+    /// There is no such film, or it cannot be played or opened.
     pub async fn open(&self, title: &str) -> Result<OpenFilm, OpenError> {
         let (library, name) = (self.clone(), title.to_owned());
         off_the_reactor(title, move || library.open_blocking(&name)).await
     }
 
-    /// Opens a film whose index is at hand.
+    /// Opens a film whose index is in memory.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The film cannot be opened.
     pub async fn open_film(&self, film: Arc<Film>) -> Result<OpenFilm, OpenError> {
         let (store, name) = (self.store.clone(), film.name.clone());
         off_the_reactor(&name, move || OpenFilm::open(film, &store)).await

@@ -1,4 +1,4 @@
-//! A film that was opened.
+//! An opened film.
 
 use std::io;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use reelway_store::{Source, Store};
 
 use crate::view::FilmView;
 
-/// A film and its open file, which is the one that was indexed. Cheap to clone.
+/// A film and its open file, verified to be the file that was indexed. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct OpenFilm {
     film: Arc<Film>,
@@ -26,19 +26,19 @@ pub enum OpenError {
     /// Its file cannot be opened.
     #[error("film '{0}' cannot be opened: {1}")]
     Open(String, io::Error),
-    /// Its file is another than the one that was indexed.
+    /// Its file is not the one that was indexed.
     #[error("film '{0}' was replaced and is being indexed again")]
     Replaced(String),
-    /// A fault of this program.
+    /// An internal error.
     #[error("film '{0}' cannot be opened: {1}")]
     Fault(String, String),
 }
 
 impl OpenFilm {
-    /// Opens a film of the catalogue. Waits for where it lies.
+    /// Opens a film of the catalogue. Blocks on the film's source.
     ///
     /// # Errors
-    /// Its file cannot be opened, or is another than the one that was indexed.
+    /// Its file cannot be opened, or is not the one that was indexed.
     pub fn open(film: Arc<Film>, store: &Store) -> Result<OpenFilm, OpenError> {
         let failed = |error| OpenError::Open(film.name.clone(), error);
         let file = match film.growth.mark {
@@ -58,17 +58,17 @@ impl OpenFilm {
         Ok(OpenFilm { film, file, source })
     }
 
-    /// What the catalogue knows of it.
+    /// The film's catalogue entry.
     pub fn film(&self) -> &Arc<Film> {
         &self.film
     }
 
-    /// Its open file.
+    /// The film's open file.
     pub fn file(&self) -> &Arc<Source> {
         &self.file
     }
 
-    /// Where its samples are: its file, or a view of it.
+    /// The source of the film's samples: its file, or a view of it.
     pub fn source(&self) -> &Arc<Source> {
         &self.source
     }

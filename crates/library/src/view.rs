@@ -1,4 +1,5 @@
-//! The view of a film whose samples do not lie in its file as they are played, for the store.
+//! The store's view of a film whose samples are not stored in its file in the form in which they
+//! are played.
 
 use std::io;
 use std::ops::Range;
@@ -8,7 +9,7 @@ use reelway_catalogue::Film;
 use reelway_media::{Filled, Filling};
 use reelway_store::{Making, View};
 
-/// A film with a view.
+/// A film that has a view.
 #[derive(Debug)]
 pub(crate) struct FilmView {
     film: Arc<Film>,
@@ -16,7 +17,7 @@ pub(crate) struct FilmView {
 }
 
 impl FilmView {
-    /// `None`: the film has none, its samples lie in its file.
+    /// Returns the film's view; `None` if it has none, because its samples are in its file.
     pub fn of(film: &Arc<Film>) -> Option<FilmView> {
         let bytes = film.title.view?.bytes;
         Some(FilmView {
@@ -44,7 +45,7 @@ impl View for FilmView {
     }
 }
 
-/// A part of it in the making.
+/// A range of the view that is being filled.
 struct Part(Filling);
 
 impl Making for Part {

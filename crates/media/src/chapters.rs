@@ -4,22 +4,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::Nanos;
 
-/// Chapters beyond this are not kept.
+/// The maximum number of chapters kept per film.
 pub(crate) const MAX_CHAPTERS: usize = 1000;
-/// Longest name that is kept, in characters.
+/// The maximum length of a name that is kept, in characters.
 const MAX_NAME: usize = 200;
 
-/// A chapter. It ends where the next one begins.
+/// A chapter. It lasts until the next one begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chapter {
-    /// Where it begins on the film's timeline.
+    /// The start on the film's timeline.
     pub start: Nanos,
-    /// What it is called, if it has a name.
+    /// The name, if it has one.
     pub name: Option<String>,
 }
 
 impl Chapter {
-    /// With a name that is one line of plain text, up to its first zero.
+    /// Creates a chapter whose name is one line of plain text, cut at the first NUL.
     pub(crate) fn new(start: Nanos, name: &str) -> Chapter {
         let name = name.split('\0').next().unwrap_or_default();
         let plain = |c: char| if is_plain(c) { c } else { ' ' };
@@ -30,7 +30,7 @@ impl Chapter {
         }
     }
 
-    /// Whether it may be one of a film of this length.
+    /// Returns whether the chapter is valid in a film of this duration.
     pub(crate) fn is_sound(&self, duration: Nanos) -> bool {
         let name = self.name.as_deref().unwrap_or("-");
         let is_name = !name.is_empty() && name.chars().all(is_plain);
@@ -38,13 +38,14 @@ impl Chapter {
     }
 }
 
-/// Whether a name may have this character.
+/// Returns whether a name may contain this character.
 fn is_plain(c: char) -> bool {
     !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
-/// Chapters in their order, on the timeline of a film that begins at `zero` of theirs and has this length. Those that begin
-/// after its end are left out, and those that end before its beginning. One without a name at the beginning says nothing.
+/// Sorts chapters and moves them to the timeline of a film that begins at `zero` on theirs. Omits
+/// those that begin after the film's end or end before its beginning, and a lone unnamed chapter at
+/// the beginning, which carries no information.
 pub(crate) fn arranged(mut all: Vec<Chapter>, zero: Nanos, duration: Nanos) -> Vec<Chapter> {
     all.sort_by_key(|chapter| chapter.start);
     all.dedup_by_key(|chapter| chapter.start);

@@ -1,30 +1,31 @@
-//! Where decoders can start in a transport stream that is handed out in slices as it is.
+//! Points at which decoders can start in a transport stream that is served in unmodified slices.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Paged, Record, WORDS};
 
-/// What players need who are given slices of a transport stream: where these may begin, and which tables hold there.
+/// Where slices of a transport stream may begin, and which tables apply there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryPoints {
-    /// In the order of the stream.
+    /// The entry points, in stream order.
     pub points: Paged<EntryPoint>,
-    /// In the order of the stream; the first hold from its beginning on.
+    /// The tables, in stream order; the first ones apply from the beginning of the stream.
     pub tables: Vec<StreamTables>,
-    /// Programmes of which the stream has a map.
+    /// The number of programmes for which the stream has a map.
     pub programmes: u32,
-    /// Whether more than a stray packet is scrambled.
+    /// Whether more than an occasional packet is scrambled.
     pub is_scrambled: bool,
 }
 
-/// A packet with which a picture begins that decoders can start at.
+/// A packet that begins a picture at which decoders can start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryPoint {
-    /// Its place: what offsets of the samples of [`Title::multiplex`](crate::Title::multiplex) count.
+    /// The position, counted like the sample offsets of
+    /// [`Title::multiplex`](crate::Title::multiplex).
     pub place: u64,
-    /// The picture's number among the samples of its track.
+    /// The picture's sample number in its track.
     pub sample: u32,
-    /// Whether the stream's times have jumped since the entry point before.
+    /// Whether the stream's clock has jumped since the previous entry point.
     pub jumps: bool,
 }
 
@@ -53,17 +54,17 @@ impl Record for EntryPoint {
     }
 }
 
-/// PAT and PMT of a programme.
+/// The PAT and PMT of a programme.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamTables {
-    /// From where on they hold.
+    /// The position from which they apply.
     pub place: u64,
     /// Packets of 188 bytes, those of the PAT first.
     pub packets: Vec<u8>,
 }
 
 impl EntryPoints {
-    /// Which of the tables hold at a place.
+    /// Returns the index of the tables that apply at a position.
     pub fn tables_at(&self, place: u64) -> Option<usize> {
         let after = self.tables.partition_point(|tables| tables.place <= place);
         after.checked_sub(1)

@@ -1,4 +1,4 @@
-//! An index as one server sends it to another, so that an edge need not read the film for it.
+//! The index format that servers exchange, so that an edge need not read a film to index it.
 //!
 //! ```text
 //! 0   magic "RWSHARED"
@@ -9,8 +9,8 @@
 //! …   sample records of every track in order, 18 bytes each
 //! ```
 //!
-//! What arrives is treated like a file of a stranger: whatever can be worked out from the samples and the sample entries
-//! (codecs, groups, lengths) is not sent but worked out again, and every sample must lie in the film.
+//! Received data is treated as untrusted: anything that can be derived from the samples and sample
+//! entries (codecs, groups, lengths) is derived again, and every sample must lie within the film.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,17 +30,17 @@ use crate::title::{Container, Title, Track};
 use crate::track_head::TrackHead;
 
 const MAGIC: [u8; 8] = *b"RWSHARED";
-/// Goes up whenever the format or the meaning of anything in it changes.
+/// Incremented whenever the format or the meaning of any part changes.
 pub const VERSION: u32 = 10;
 const PREFIX: usize = 24;
-/// A longer head is no film's: a hundred tracks with their sample entries take less.
+/// The maximum length of a head: a hundred tracks with their sample entries take less.
 const MOST_HEAD: usize = 16 << 20;
-/// No film has as many tracks.
+/// The maximum number of tracks.
 const MOST_TRACKS: usize = 1024;
-/// No time has more ticks, so that sums of some of them fit 64 bits.
+/// The maximum of a time in ticks, so that sums of several fit 64 bits.
 const MOST_TICKS: i64 = 1 << 61;
 
-/// An index that another server sent is not as it should be.
+/// The error for an invalid index from another server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the index that the other server sent {0}")]
 pub struct ExchangeError(String);
@@ -59,14 +59,14 @@ struct Head {
     texts: Vec<TextTrack>,
     notes: Vec<String>,
     tracks: Vec<Part>,
-    /// [`Title::multiplex`]; what it is set up by is in place of its sample entry.
+    /// [`Title::multiplex`]; `sample_entry` holds its codec configuration (the tables).
     multiplex: Option<Part>,
     multiplex_view: Option<View>,
     entries: Option<Entries>,
 }
 
 impl Head {
-    /// All whose sample records follow, in the order of these.
+    /// Returns all parts that have sample records, in the order of these.
     fn parts(&self) -> impl Iterator<Item = &Part> {
         self.tracks.iter().chain(&self.multiplex)
     }
@@ -77,7 +77,7 @@ struct Part {
     head: TrackHead,
     samples: u32,
     sample_entry: Vec<u8>,
-    /// Bytes of payload for which packets were counted, and what was counted of each group; none where it was not.
+    /// The payload size for which packets were counted, and the counts per group, if any.
     packets: (u32, Vec<GroupPackets>),
     places: Vec<Place>,
     moves: Vec<Move>,
@@ -111,7 +111,7 @@ impl Part {
         }
     }
 
-    /// What is wrong with it, as a track of a view of so many bytes and a file of `len`.
+    /// Returns what is wrong with this track, given the sizes of the view and of the file (`len`).
     fn problem(&self, view: u64, len: u64) -> Option<&'static str> {
         let TrackHead {
             timescale,
@@ -144,7 +144,7 @@ impl Part {
     }
 }
 
-/// With its document, wherever that is.
+/// Returns a copy with its document in memory.
 fn here(text: &TextTrack) -> TextTrack {
     TextTrack {
         document: text.document.here(),
@@ -152,7 +152,7 @@ fn here(text: &TextTrack) -> TextTrack {
     }
 }
 
-/// The first part of an index that is sent of a film of `len` bytes; the records of all tracks follow ([`record_bytes`]).
+/// Encodes the beginning of the index of a film of `len` bytes; [`record_bytes`] follow.
 pub fn head(title: &Title, len: u64) -> Vec<u8> {
     let head = Head {
         container: title.container,
@@ -167,7 +167,7 @@ pub fn head(title: &Title, len: u64) -> Vec<u8> {
         multiplex_view: title.multiplex_view,
         entries: title.entry_points.as_deref().map(Entries::of),
     };
-    // Numbers, texts and lists of them: there is nothing that it could refuse.
+    // Cannot fail: the head consists of numbers, strings and lists of these.
     let head = postcard::to_stdvec(&head).unwrap_or_default();
     let mut bytes = Vec::with_capacity(PREFIX + head.len());
     bytes.extend(MAGIC);
@@ -178,18 +178,18 @@ pub fn head(title: &Title, len: u64) -> Vec<u8> {
     bytes
 }
 
-/// Bytes of the records that follow the head.
+/// Returns the number of bytes of the records that follow the head.
 pub fn record_bytes(title: &Title) -> u64 {
     let samples = title.recorded().map(|track| u64::from(track.samples));
     samples.sum::<u64>() * RECORD_BYTES as u64
 }
 
-/// An index that arrives.
+/// An index that is being received.
 #[derive(Debug)]
 pub struct Incoming {
     len: u64,
     options: IndexOptions,
-    /// What has come of prefix and head, or of a record.
+    /// The received bytes of an incomplete prefix and head, or of an incomplete record.
     bytes: Vec<u8>,
     head: Option<Head>,
     tables: Vec<SampleTable>,
@@ -197,7 +197,7 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// Of a film of so many bytes.
+    /// Creates a receiver for the index of a film of `len` bytes.
     pub fn new(len: u64, options: IndexOptions) -> Incoming {
         Incoming {
             len,
@@ -209,7 +209,7 @@ impl Incoming {
         }
     }
 
-    /// Puts its samples there.
+    /// Stores the samples in this scratch space.
     pub fn with_scratch(self, scratch: Scratch) -> Incoming {
         Incoming { scratch, ..self }
     }
@@ -217,7 +217,7 @@ impl Incoming {
     /// Takes the next bytes.
     ///
     /// # Errors
-    /// It is not an index, one of another film or another version, or longer than it says.
+    /// The bytes are no index, belong to another film or version, or exceed the declared length.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), ExchangeError> {
         let mut rest = bytes;
         if self.head.is_none() {
@@ -246,7 +246,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Takes what is missing of prefix and head; what is left.
+    /// Takes the missing bytes of prefix and head, and returns the rest.
     fn take_head<'a>(&mut self, rest: &'a [u8]) -> Result<&'a [u8], ExchangeError> {
         let missing = PREFIX.saturating_sub(self.bytes.len()).min(rest.len());
         self.bytes.extend(&rest[..missing]);
@@ -296,7 +296,7 @@ impl Incoming {
         let is_possible = match head.view {
             None => put == 0,
             Some(view) if view.packet == WITH_HEADS => bytes == self.len.saturating_add(put),
-            // A view adds a byte to a unit of some at most.
+            // A view adds at most one byte to some units.
             Some(_) => put == 0 && bytes <= self.len.saturating_mul(2),
         };
         if !is_possible || head.view.is_some_and(|view| view.file != self.len) {
@@ -339,7 +339,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// The index, when all has come.
+    /// Returns the index once everything has arrived.
     ///
     /// # Errors
     /// Something is missing, or a track cannot be played.
@@ -405,14 +405,14 @@ impl Incoming {
     }
 }
 
-/// Adds a sample to the track that is not whole yet.
+/// Adds a sample to the first track that is not complete.
 fn add(
     tables: &mut Vec<SampleTable>,
     head: &Head,
     (len, scratch): (u64, &Scratch),
     sample: Sample,
 ) -> Result<(), ExchangeError> {
-    // Those before the last are whole.
+    // All tracks before the last one are complete.
     let is_whole = |table: &SampleTable, part: Option<&Part>| {
         part.is_none_or(|part| table.len() == part.samples)
     };
@@ -426,7 +426,7 @@ fn add(
     let Some(part) = head.parts().nth(number) else {
         return Err(wrong("goes on after its samples"));
     };
-    // Those of a transport stream as it is lie in the file, or in a view of their own.
+    // Samples of the unmodified transport stream lie in the file, or in a view of their own.
     let view = match number < head.tracks.len() {
         true => head.view,
         false => head.multiplex_view,
@@ -436,7 +436,7 @@ fn add(
         let words = format!("has a sample {after} of track {id} that lies behind the film's end");
         return Err(wrong(words));
     }
-    // Who makes a part of a view looks for its samples from a place on, and trusts their order.
+    // Code that fills a view searches for samples from a position on, and relies on their order.
     let before = table.last().map_or(0, |last| last.bytes().end);
     // A frame of Matroska may be empty.
     let is_none = sample.size == 0 && view.is_some_and(|view| view.packet != WITH_HEADS);
@@ -449,7 +449,7 @@ fn add(
     Ok(())
 }
 
-/// The track of this sample entry, and the media time at which the last of its samples ends.
+/// Builds the track of this sample entry; also returns the media time at which its samples end.
 fn finish(part: Part, entry: Entry, table: &SampleTable) -> Result<(Track, i64), ExchangeError> {
     let Part {
         head,
@@ -507,7 +507,7 @@ mod tests {
     use crate::time::SECOND;
     use crate::title::Kind;
 
-    /// A minute of sound in frames of 1,024 samples.
+    /// A minute of audio in frames of 1,024 samples.
     fn index() -> Index {
         let mut table = SampleTable::default();
         for number in 0..2812u64 {

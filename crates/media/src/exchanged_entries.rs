@@ -1,11 +1,11 @@
-//! Entry points of a transport stream as one server sends them to another.
+//! The entry points of a transport stream in the form in which servers exchange them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::entry_points::{EntryPoint, EntryPoints, StreamTables};
 use crate::mpeg::{MOST_CHANGES, MOST_TABLES, PACKET};
 
-/// [`EntryPoints`] as they are sent.
+/// [`EntryPoints`] in the exchanged form.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Entries {
     points: Vec<EntryPoint>,
@@ -33,7 +33,7 @@ impl Entries {
         })
     }
 
-    /// What is wrong with those of a stream, or with its first tables, of so many bytes.
+    /// Returns what is wrong with a stream's entry points, or with the size of its first tables.
     pub fn problem(entries: Option<&Entries>, tables: Option<usize>) -> Option<&'static str> {
         if tables.is_some_and(|tables| tables > MOST_TABLES) {
             return Some("a PAT or PMT that is too long");

@@ -1,10 +1,10 @@
-//! Samples into groups; see [`Group`] for why and where they are cut.
+//! Cuts samples into groups; see [`Group`] for why and where.
 
 use crate::paged::Packing;
 use crate::scratch::Scratch;
 use crate::{Group, Groups, Kind, Sample};
 
-/// Cuts samples, the first of which is decoded at `dts`, into groups, which may lie in scratch space.
+/// Cuts samples into groups, which may lie in scratch space. The first sample is decoded at `dts`.
 pub(crate) fn group(
     samples: impl Iterator<Item = Sample> + Clone,
     kind: Kind,
@@ -21,7 +21,7 @@ pub(crate) fn group(
     group_by(samples, (kind, dense), dts, timescale, scratch)
 }
 
-/// The same, where it is known whether most samples are sync samples (`dense`).
+/// Like `group`, for callers that know whether most samples are sync samples (`dense`).
 pub(crate) fn group_by(
     samples: impl Iterator<Item = Sample>,
     (kind, dense): (Kind, bool),
@@ -29,7 +29,7 @@ pub(crate) fn group_by(
     timescale: u32,
     scratch: &Scratch,
 ) -> Groups {
-    // Where most samples are sync samples, a group for each would take more than the samples do.
+    // If most samples are sync samples, one group for each would take more memory than the samples.
     let least = match kind {
         Kind::Audio => i64::from(timescale),
         Kind::Video if dense => i64::from(timescale) / 2,
@@ -98,7 +98,7 @@ impl Open {
 mod tests {
     use super::*;
 
-    /// `sizes` back to back, each 100 ticks long; sync where `sync` says so.
+    /// Samples of `sizes` bytes back to back, 100 ticks each, sync samples according to `sync`.
     fn samples(sizes: &[u32], sync: impl Fn(usize) -> bool) -> Vec<Sample> {
         let mut offset = 1000;
         let each = sizes.iter().enumerate().map(|(number, &size)| {
@@ -193,7 +193,7 @@ mod tests {
             [(0, true), (10, true), (20, true)]
         );
         for sample in &mut sound[5..] {
-            sample.offset += 1 << 20; // a megabyte of picture lies between
+            sample.offset += 1 << 20; // a mebibyte of video in between
         }
         assert_eq!(
             firsts(&sound, Kind::Audio, 1000),

@@ -1,4 +1,4 @@
-//! What is made of a film's bytes, and what an indexer wants of them.
+//! The result of indexing a film, and the requests of an indexer.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::stored::Lost;
 use crate::time::{Nanos, SECOND};
 use crate::title::Title;
 
-/// A film understood: its title and the samples of each of its tracks.
+/// An indexed film: its title and the samples of each of its tracks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index {
     /// Tracks, groups, times.
@@ -18,7 +18,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Has all of it in memory, and none in scratch space.
+    /// Loads everything into memory, so that nothing is left in scratch space.
     ///
     /// # Errors
     /// Scratch space cannot be read.
@@ -37,24 +37,24 @@ impl Index {
     }
 }
 
-/// Limits on what a film may make us hold, and what it need not say.
+/// Limits on the resources a film may use, and defaults for what it may omit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexOptions {
-    /// Longest `moov` or `moof` that is read, in bytes; most of it lies in scratch space.
+    /// The longest `moov` or `moof` that is read, in bytes; most of it lies in scratch space.
     pub max_box: u64,
-    /// Most samples of all tracks together; each takes 18 bytes.
+    /// The maximum number of samples of all tracks together; each takes 18 bytes.
     pub max_samples: u32,
-    /// Most samples of subtitles that are read one by one, as MP4 scatters them over the file.
+    /// The maximum number of subtitle samples read one by one, as MP4 scatters them over the file.
     pub max_texts: u32,
-    /// Longest film, in nanoseconds: what viewers need is planned for each quarter second of it.
+    /// The longest film, in nanoseconds: what viewers need is planned per quarter second.
     pub max_duration: Nanos,
-    /// Pictures a second of streams that are files by themselves and do not state it: a fraction.
+    /// Pictures per second, as a fraction, of elementary streams that do not state it.
     pub frame_rate: (u32, u32),
 }
 
 impl Default for IndexOptions {
-    /// 256 MiB, 16 million samples (a day of 60 pictures a second with two sound tracks), and 100,000 of subtitles; two
-    /// weeks; 25 pictures a second.
+    /// 256 MiB, 16 million samples (a day at 60 pictures per second with two audio tracks) and
+    /// 100,000 of subtitles; two weeks; 25 pictures per second.
     fn default() -> Self {
         IndexOptions {
             max_box: 256 << 20,
@@ -66,10 +66,10 @@ impl Default for IndexOptions {
     }
 }
 
-/// Bytes that are wanted first, whatever the file is: they tell.
+/// The number of bytes that are read first; they identify the container.
 pub(crate) const FIRST: u64 = 4 << 10;
 
-/// Checks that as much was fed as was wanted.
+/// Checks that as many bytes were fed as were requested.
 pub(crate) fn check_whole(wanted: &Range<u64>, fed: &[u8]) -> Result<(), IndexError> {
     let count = wanted.end - wanted.start;
     if fed.len() as u64 == count {
@@ -88,7 +88,7 @@ pub(crate) fn check_whole(wanted: &Range<u64>, fed: &[u8]) -> Result<(), IndexEr
 }
 
 impl IndexOptions {
-    /// Checks that a film is not too long; in words, how long it is and may be.
+    /// Checks that a film is not too long. The error states its duration and the limit.
     pub(crate) fn check_duration(&self, duration: Nanos) -> Result<(), String> {
         let seconds = |time: Nanos| time / SECOND;
         if duration <= self.max_duration {
@@ -102,15 +102,16 @@ impl IndexOptions {
     }
 }
 
-/// What an [`Indexer`](crate::Indexer) wants.
+/// The next step of an [`Indexer`](crate::Indexer).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     clippy::large_enum_variant,
     reason = "it is moved once a film, a box would be one more thing to unpack"
 )]
 pub enum Step {
-    /// These bytes of the file, whole, by [`Indexer::feed`](crate::Indexer::feed). Never empty, never past the file's end.
+    /// Feed all of these bytes of the file to [`Indexer::feed`](crate::Indexer::feed). The range is
+    /// never empty and never extends past the end of the file.
     Need(Range<u64>),
-    /// Nothing more: here is the index.
+    /// The index is complete.
     Done(Index),
 }

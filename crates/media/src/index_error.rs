@@ -1,41 +1,41 @@
-//! Why a film could not be indexed, and what to do about it.
+//! Reasons why a film could not be indexed, and the remedies.
 
 use std::fmt;
 
-/// What is wrong with a film, where in the file, and what to do.
+/// What is wrong with a film, where in the file, and the remedy.
 ///
-/// Shown as `moov/trak 2/…/stsz at byte 4711: what is wrong; what to do`.
+/// Displayed as `moov/trak 2/…/stsz at byte 4711: problem; advice`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexError {
-    /// Boxes from the outermost to the one that is wrong, such as `moov/trak 2/mdia/mdhd`; empty for the file itself.
+    /// Boxes from the outermost to the faulty one (`moov/trak 2/mdia/mdhd`); empty for the file.
     pub path: String,
-    /// First byte of that box in the file.
+    /// The offset of that box in the file.
     pub offset: u64,
-    /// What is wrong, in words for people.
+    /// A description of the problem for people.
     pub problem: String,
-    /// What sort of trouble it is.
+    /// The kind of problem.
     pub kind: IndexErrorKind,
 }
 
-/// Sorts of trouble; each has its own remedy.
+/// Kinds of problems; each has its own remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexErrorKind {
-    /// The file ends before the film does: it is still being copied or written, or was cut off.
+    /// The file ends before the film does: it is still being copied or written, or was truncated.
     Incomplete,
-    /// This is no container that is read.
+    /// The file is in no supported container.
     UnknownContainer,
     /// The container contradicts itself.
     Damaged,
-    /// It exceeds a limit of [`crate::IndexOptions`].
+    /// The film exceeds a limit of [`crate::IndexOptions`].
     TooLarge,
-    /// The film is whole but has no track that could be played.
+    /// The film is complete but has no track that can be played.
     Unplayable,
-    /// What was put into scratch space while it was indexed cannot be read back.
+    /// Data put into scratch space during indexing cannot be read back.
     Scratch,
 }
 
 impl IndexErrorKind {
-    /// What the person who owns the film can do.
+    /// Returns what the film's owner can do.
     pub fn advice(self) -> &'static str {
         match self {
             IndexErrorKind::Incomplete => "wait until it is copied whole, or copy it again",

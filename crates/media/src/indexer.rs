@@ -1,4 +1,4 @@
-//! A film file becomes an index, whatever its container.
+//! Indexes a film file, whatever its container.
 
 use std::io;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use crate::mpeg::Carrier;
 use crate::scratch::Scratch;
 use crate::{matroska, mp4, mpeg};
 
-/// Turns a film file into an [`Index`] without reading it: it says which bytes it needs.
+/// Builds the [`Index`] of a film file without doing I/O: it requests the byte ranges it needs.
 ///
 /// ```
 /// # fn film(_: std::ops::Range<u64>) -> Vec<u8> { unreachable!() }
@@ -31,18 +31,18 @@ pub struct Indexer {
     scratch: Scratch,
 }
 
-/// Whether a film of `len` bytes that begins with these (4 KiB, or all of it) is read whole to be indexed, and its beginning is
-/// a film, too: its container has packets, and no tables.
+/// Returns whether a film of `len` bytes is read whole to be indexed and its beginning alone is a
+/// film, too: its container has packets and no tables. `head`: the first 4 KiB, or all of the film.
 pub fn is_read_whole(head: &[u8], len: u64) -> bool {
     let carrier = Carrier::of_file(head, len);
-    // The last picture of a part of a stream would be cut.
+    // In a bare elementary stream, the last picture of such a part would be truncated.
     carrier.is_some_and(|carrier| carrier != Carrier::Nothing)
 }
 
-/// What a file is, as far as that is known.
+/// The container, as far as it is known.
 #[derive(Debug)]
 enum Container {
-    /// Its first bytes tell.
+    /// Not identified yet; the first bytes will show.
     Unknown(u64, IndexOptions),
     Mp4(mp4::Reader),
     Matroska(matroska::Reader),
@@ -50,15 +50,16 @@ enum Container {
 }
 
 impl Indexer {
-    /// For a file of `file_len` bytes.
+    /// Creates an indexer for a file of `file_len` bytes.
     pub fn new(file_len: u64, options: IndexOptions) -> Self {
         Indexer::with_scratch(file_len, options, Scratch::default())
     }
 
-    /// The same; what grows with the length of the film goes into scratch space, so do the tables of its index.
+    /// Like `Indexer::new`, but puts data that grows with the film's length, including the tables
+    /// of the index, into scratch space.
     pub fn with_scratch(file_len: u64, options: IndexOptions, scratch: Scratch) -> Self {
         let container = match file_len {
-            // That it is empty is said as of an MP4 file.
+            // An empty file is reported as an MP4 file.
             0 => Container::Mp4(mp4::Reader::new(file_len, options, &scratch)),
             _ => Container::Unknown(file_len, options),
         };
@@ -69,10 +70,10 @@ impl Indexer {
         }
     }
 
-    /// What is wanted now. Repeats itself until fed; after `Done` there is no more to be had.
+    /// Returns what is needed next. Repeats itself until fed; nothing follows `Done`.
     ///
     /// # Errors
-    /// The film is not as it should be, or scratch space cannot be read.
+    /// The film is damaged or not supported, or scratch space cannot be read.
     pub fn step(&mut self) -> Result<Step, IndexError> {
         let step = match &mut self.container {
             Container::Unknown(len, _) => Ok(Step::Need(0..FIRST.min(*len))),
@@ -80,7 +81,7 @@ impl Indexer {
             Container::Matroska(reader) => reader.step(),
             Container::Mpeg(reader) => reader.step(),
         };
-        // Whatever was made without some of it is not right.
+        // An index built without some of that data is wrong.
         self.scratch.check()?;
         if let Ok(Step::Done(index)) = &step {
             let length = self.options.check_duration(index.title.duration);
@@ -94,15 +95,15 @@ impl Indexer {
         step
     }
 
-    /// The bytes of the range that [`Indexer::step`] asked for, all of them.
+    /// Takes the bytes of the range that [`Indexer::step`] requested, all of them.
     ///
     /// # Errors
-    /// The film is not as it should be, or scratch space cannot be read.
+    /// The film is damaged or not supported, or scratch space cannot be read.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
         let scratch = &self.scratch;
         if let Container::Unknown(len, options) = self.container {
             if let Some(carrier) = Carrier::of_file(bytes, len) {
-                // It wants more of the beginning.
+                // The reader requests more of the beginning.
                 let reader = mpeg::Reader::new(len, carrier, bytes, options, scratch);
                 self.container = Container::Mpeg(Box::new(reader));
                 return Ok(());
@@ -118,29 +119,30 @@ impl Indexer {
             Container::Matroska(reader) => reader.feed(bytes),
             Container::Mpeg(reader) => reader.feed(bytes),
         };
-        // What was read without some of it may seem to be damaged.
+        // If scratch data is missing, the film may seem damaged.
         self.scratch.check()?;
         fed
     }
 }
 
-/// Why a film could not be read and indexed.
+/// Reasons why a film could not be read and indexed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadIndexError {
     /// Reading failed.
     #[error("reading bytes {}..{}: {source}", range.start, range.end)]
     Io {
-        /// What was to be read.
+        /// The range that was being read.
         range: Range<u64>,
-        /// What the reader said.
+        /// The error of the read.
         source: io::Error,
     },
-    /// The film is not as it should be.
+    /// The film is damaged or not supported.
     #[error(transparent)]
     Film(#[from] IndexError),
 }
 
-/// What is known of a recording before its last bytes were read: when it has grown, indexing goes on from there.
+/// The state of indexing a recording before its last bytes were read. When it has grown, indexing
+/// resumes from there.
 #[derive(Clone, Debug)]
 pub struct Unfinished {
     reader: Box<mpeg::Reader>,
@@ -149,8 +151,8 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// An indexer of the same file, which has become `len` bytes long and has the same bytes as before. It goes on in the same
-    /// scratch space.
+    /// Returns an indexer for the same file, which has grown to `len` bytes and is otherwise
+    /// unchanged. It keeps using the same scratch space.
     pub fn go_on(mut self, len: u64) -> Indexer {
         self.reader.grow(len);
         Indexer {
@@ -160,12 +162,12 @@ impl Unfinished {
         }
     }
 
-    /// Bytes of memory that it takes, about.
+    /// Returns the approximate memory use in bytes.
     pub fn memory(&self) -> usize {
         self.reader.memory()
     }
 
-    /// Bytes of scratch space that it takes.
+    /// Returns the use of scratch space in bytes.
     pub fn aside(&self) -> u64 {
         self.reader.aside()
     }
@@ -174,7 +176,7 @@ impl Unfinished {
 /// Indexes a film of `len` bytes; `read` fills the (empty) vector with the bytes of a range.
 ///
 /// # Errors
-/// The film cannot be read, or is not as it should be.
+/// The film cannot be read, or is damaged or not supported.
 pub fn index_with(
     read: impl FnMut(Range<u64>, &mut Vec<u8>) -> io::Result<()>,
     len: u64,
@@ -183,11 +185,12 @@ pub fn index_with(
     index_by(Indexer::new(len, options), read, None)
 }
 
-/// Indexes a film that may still grow. `keep`: with what is needed to go on from there, a copy of all that is known; `None`: this
-/// kind of film is indexed anew. `read` as for [`index_with`].
+/// Indexes a film that may still grow. With `keep`, also returns a copy of the state from which
+/// indexing can resume, or `None` if this kind of film must be indexed anew. `read` as for
+/// [`index_with`].
 ///
 /// # Errors
-/// The film cannot be read, or is not as it should be.
+/// The film cannot be read, or is damaged or not supported.
 pub fn index_growing(
     indexer: Indexer,
     keep: bool,
@@ -198,7 +201,7 @@ pub fn index_growing(
     Ok((index, unfinished))
 }
 
-/// `unfinished`: where to put what is needed to go on.
+/// `unfinished`: where to put the state from which indexing can resume.
 fn index_by(
     mut indexer: Indexer,
     mut read: impl FnMut(Range<u64>, &mut Vec<u8>) -> io::Result<()>,

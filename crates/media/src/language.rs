@@ -1,4 +1,4 @@
-//! Languages as manifests want them: BCP 47 (RFC 5646), where films have ISO 639-2/T.
+//! Converts languages from the ISO 639-2/T of films to the BCP 47 (RFC 5646) of manifests.
 
 /// ISO 639-2/T codes that have a two-letter code in ISO 639-1, which RFC 5646 2.2.1 prefers.
 const SHORT: &str = "aar:aa abk:ab afr:af aka:ak amh:am ara:ar arg:an asm:as ava:av ave:ae aym:ay \
@@ -18,8 +18,8 @@ yor:yo zha:za zho:zh zul:zu \
 alb:sq arm:hy baq:eu bur:my chi:zh cze:cs dut:nl fre:fr geo:ka ger:de gre:el ice:is mac:mk mao:mi \
 may:ms per:fa rum:ro slo:sk tib:bo wel:cy";
 
-/// A film's language as a BCP 47 tag: `eng` becomes `en`; what has no shorter form, and what is a tag
-/// already, stays. `None` for what is not a language tag at all.
+/// Returns a film's language as a BCP 47 tag: `eng` becomes `en`; codes without a shorter form and
+/// existing tags are returned unchanged. `None` if it is not a language tag.
 pub fn bcp47(language: &str) -> Option<String> {
     let well_formed = (2..=35).contains(&language.len())
         && language.split('-').all(|part| {
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn each_pair_of_the_table_has_three_letters_and_two() {
-        // The codes of ISO 639-2/B that differ, and no code twice.
+        // Includes the codes of ISO 639-2/B that differ; no code occurs twice.
         let pairs: Vec<&str> = super::SHORT.split_ascii_whitespace().collect();
         for pair in &pairs {
             let (long, short) = pair.split_once(':').expect("a pair");

@@ -1,10 +1,10 @@
-//! Containers become titles.
+//! Turns containers into titles.
 //!
-//! What lives here: the [`Title`] (tracks, samples, GOPs) and everything that makes one out of a
-//! film's bytes. The crate is pure and sans-IO: an indexer says which byte range it wants next and
-//! is fed it, so a film on another machine is indexed like a local one. Nothing here reads media
-//! data but the first bytes of a sound whose container does not describe it; all positions and times come from the container.
-//! Transport streams are read whole, since their containers tell neither.
+//! This crate contains the [`Title`] (tracks, samples, GOPs) and everything that builds one from a
+//! film's bytes. It is pure and sans-IO: an indexer requests byte ranges and is fed them, so a
+//! remote film is indexed like a local one. Positions and times come from the container, and media
+//! data is not read, except for the first bytes of an audio track that its container does not
+//! describe. Transport streams are read whole, since their containers state neither.
 //!
 //! Times are presentation times of the film in nanoseconds ([`Nanos`]) where they leave the crate,
 //! and integer ticks of the track's timescale where exactness matters.

@@ -1,4 +1,4 @@
-//! Names of codecs: in manifests (RFC 6381 and the codecs' ISO bindings) and for people.
+//! Names of codecs, for manifests (RFC 6381 and the codecs' ISO bindings) and for people.
 
 use std::fmt::Write;
 
@@ -6,8 +6,8 @@ use crate::vorbis::OBJECT_TYPE as VORBIS;
 use crate::{Codec, H264Config, H265Config, VpConfig};
 
 impl Codec {
-    /// The `codecs` parameter of RFC 6381: `avc1.64001f`, `hvc1.1.6.L93.B0`, `av01.0.04M.08`,
-    /// `vp09.00.31.08`, `mp4a.40.2`, `ac-3`, `ec-3`, `opus`, `fLaC`, `ipcm`.
+    /// Returns the `codecs` parameter of RFC 6381: `avc1.64001f`, `hvc1.1.6.L93.B0`,
+    /// `av01.0.04M.08`, `vp09.00.31.08`, `mp4a.40.2`, `ac-3`, `ec-3`, `opus`, `fLaC`, `ipcm`.
     pub fn rfc6381(&self) -> String {
         match self {
             Codec::H264(config) => {
@@ -35,7 +35,8 @@ impl Codec {
         }
     }
 
-    /// What people call it: `H.264 High`, `HEVC Main 10`, `AV1 Main`, `AAC-LC`, `HE-AAC`, `AC-3`, `Opus`.
+    /// Returns the common name: `H.264 High`, `HEVC Main 10`, `AV1 Main`, `AAC-LC`, `HE-AAC`,
+    /// `AC-3`, `Opus`.
     pub fn name(&self) -> String {
         let (codec, profile) = match self {
             Codec::H264(config) => ("H.264", h264_profile(config)),
@@ -60,7 +61,7 @@ impl Codec {
     }
 }
 
-/// Profiles of ISO/IEC 14496-10 annex A, by profile_idc and constraint flags.
+/// Profile names of ISO/IEC 14496-10 annex A, by profile_idc and constraint flags.
 fn h264_profile(config: &H264Config) -> Option<&'static str> {
     let [profile, constraints, _] = config.profile;
     let set = |flag: u8| constraints & (0x80 >> flag) != 0;
@@ -85,7 +86,7 @@ fn h264_profile(config: &H264Config) -> Option<&'static str> {
     })
 }
 
-/// Profiles of ISO/IEC 23008-2 annex A, by general_profile_idc.
+/// Profile names of ISO/IEC 23008-2 annex A, by general_profile_idc.
 fn hevc_profile(profile: u8) -> Option<&'static str> {
     Some(match profile {
         1 => "Main",
@@ -100,14 +101,14 @@ fn hevc_profile(profile: u8) -> Option<&'static str> {
     })
 }
 
-/// Profiles of AV1, by seq_profile.
+/// Profile names of AV1, by seq_profile.
 fn av1_profile(config: &[u8]) -> Option<&'static str> {
     ["Main", "High", "Professional"]
         .get(usize::from(config.get(1)? >> 5))
         .copied()
 }
 
-/// Profiles of VP9 other than the first, which most have.
+/// Profile names of VP9, except for profile 0, which is the usual one.
 fn vp9_profile(profile: u8) -> Option<&'static str> {
     [
         None,
@@ -129,7 +130,7 @@ fn vp(fourcc: &str, config: &VpConfig) -> String {
     format!("{fourcc}.{profile:02}.{level:02}.{depth:02}")
 }
 
-/// Sizes of the numbers of uncompressed sound.
+/// Names of the PCM sample sizes.
 fn pcm_size(bits: u8) -> Option<&'static str> {
     Some(match bits {
         16 => "16-bit",

@@ -1,28 +1,29 @@
-//! What groups of samples become over RTP.
+//! The size of sample groups as RTP packets.
 //!
-//! How many packets a picture makes depends on what is inside it (NAL units, slices), which no container's tables tell. It is
-//! counted by whoever reads the film's bytes, and kept with the index.
+//! The number of packets of a picture depends on its contents (NAL units, slices), which no
+//! container's tables describe. It is counted by the code that reads the film's bytes, and stored
+//! with the index.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Paged, Record, WORDS};
 
-/// What a group becomes over RTP. All 0: it cannot be sent, as its samples are damaged.
+/// What a group becomes over RTP. All zero: it cannot be sent, because its samples are damaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupPackets {
-    /// Packets of all its samples.
+    /// The number of packets of all its samples.
     pub packets: u32,
-    /// Bytes of their payload: what is behind the RTP headers.
+    /// Their payload bytes, without RTP headers.
     pub bytes: u32,
-    /// Packets of its first sample, where that is a sync sample; else 0.
+    /// The number of packets of its first sample if that is a sync sample, otherwise 0.
     pub sync_packets: u32,
-    /// Bytes of their payload.
+    /// Their payload bytes.
     pub sync_bytes: u32,
 }
 
 impl GroupPackets {
-    /// Whether a group of so many samples and bytes may become this: each packet has some bytes, and headers are no larger than
-    /// what they are before.
+    /// Returns whether a group of this many samples and bytes may have these counts: each packet
+    /// has some bytes, and payload headers are at most as large as their payload.
     pub(crate) fn are_possible_of(&self, samples: u32, bytes: u32) -> bool {
         let most = u64::from(bytes) * 2 + u64::from(samples) * 64;
         self.packets <= self.bytes
@@ -32,17 +33,17 @@ impl GroupPackets {
     }
 }
 
-/// What the groups of a track become over RTP; empty where that was not counted.
+/// What the groups of a track become over RTP; empty if not counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Packets {
-    /// Most bytes of payload of a packet for which it was counted.
+    /// The maximum payload bytes per packet for which they were counted.
     pub payload: u32,
     /// One record for each of [`Track::groups`](crate::Track::groups).
     pub groups: Paged<GroupPackets>,
 }
 
 impl Packets {
-    /// The records, if they were counted for packets with at most so many bytes of payload.
+    /// Returns the records if they were counted for packets with at most this many payload bytes.
     pub fn of_payload(&self, payload: usize) -> Option<&Paged<GroupPackets>> {
         let is_it = !self.groups.is_empty() && self.payload as usize == payload;
         is_it.then_some(&self.groups)

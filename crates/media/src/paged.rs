@@ -1,12 +1,12 @@
-//! Long tables of small records, packed, and read a page at a time from memory or from where they are kept.
+//! Packed tables of small records, read a page at a time from memory or from storage.
 //!
-//! A film of two hours has thousands of groups and segments, and a server may play many films: their tables are
-//! most of what it would hold beside the film blocks. Here a record takes some ten bytes, and none where the
-//! pages lie in an index file, from which they are read as they are needed: the kernel's page cache is
-//! their cache.
+//! A film of two hours has thousands of groups and segments, and a server may play many films:
+//! their tables would be most of what it holds beside the film blocks. Packed, a record takes about
+//! ten bytes, and no memory if the pages lie in an index file. Then they are read on demand, and
+//! the kernel's page cache is their cache.
 //!
-//! A page has [`PAGE`] records. Each is its words' differences from the record before it (the first one's from
-//! zeros), zigzag and in 7-bit groups, the lowest first (LEB128).
+//! A page has [`PAGE`] records. Each record consists of its words' differences from the previous
+//! one (the first: from zeros), zigzag-encoded in 7-bit groups, lowest first (LEB128).
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -18,30 +18,30 @@ use crate::scratch::Scratch;
 use crate::spool::Spool;
 use crate::stored::{Home, Lost, Stored};
 
-/// Records of a page.
+/// Records per page.
 pub const PAGE: usize = 64;
-/// Most words of a record.
+/// The maximum number of words per record.
 pub const WORDS: usize = 8;
-/// Most bytes of a word.
+/// The maximum number of bytes of an encoded word.
 const LONGEST: usize = 10;
 
-/// What a [`Paged`] table holds.
+/// A record of a [`Paged`] table.
 pub trait Record: Copy {
-    /// Words that it uses, at most [`WORDS`].
+    /// The number of words it uses, at most [`WORDS`].
     const USED: usize;
 
-    /// It in words; those of one record after the other differ little.
+    /// Returns the record as words. Those of consecutive records should differ little.
     fn words(&self) -> [i64; WORDS];
 
-    /// The record of these words.
+    /// Returns the record with these words.
     fn of(words: &[i64; WORDS]) -> Self;
 }
 
-/// A table of records. What cannot be read where it is kept is as if it were not there.
+/// A table of records. Records that cannot be read from storage appear to be missing.
 #[derive(Clone)]
 pub struct Paged<R> {
     len: u32,
-    /// Where each page ends.
+    /// The end of each page.
     ends: Vec<u32>,
     home: Home,
     records: PhantomData<fn() -> R>,
@@ -58,7 +58,7 @@ impl<R> Default for Paged<R> {
     }
 }
 
-/// A page's records, one after the other.
+/// The records of a page, decoded in order.
 struct Page<'a> {
     bytes: &'a [u8],
     last: [i64; WORDS],
@@ -114,22 +114,22 @@ fn pack<R: Record>(bytes: &mut Vec<u8>, last: &mut [i64; WORDS], record: &R) {
 }
 
 impl<R: Record> Paged<R> {
-    /// Number of records.
+    /// Returns the number of records.
     pub fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Whether it has none.
+    /// Returns whether the table has no records.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the memory use in bytes.
     pub fn memory(&self) -> usize {
         self.home.memory() + self.ends.capacity() * size_of::<u32>()
     }
 
-    /// It without its packed records, which are empty to readers until [`Paged::attach`] says where they are.
+    /// Returns the table without its records, which are missing until [`Paged::attach`] is called.
     pub fn without_records(&self) -> Paged<R> {
         Paged {
             len: self.len,
@@ -139,12 +139,12 @@ impl<R: Record> Paged<R> {
         }
     }
 
-    /// The packed records, some of their bytes at a time, wherever they are.
+    /// Returns the packed records piece by piece, wherever they are stored.
     pub fn pieces(&self) -> impl Iterator<Item = Result<Vec<u8>, Lost>> + '_ {
         self.home.pieces(self.bytes())
     }
 
-    /// Has its packed records in memory.
+    /// Loads the packed records into memory.
     pub(crate) fn bring(&mut self) -> Result<(), Lost> {
         if let Home::Here(_) = self.home {
             return Ok(());
@@ -157,17 +157,17 @@ impl<R: Record> Paged<R> {
         Ok(())
     }
 
-    /// Has its packed records, which are [`Paged::pieces`] behind each other, read from here.
+    /// Sets where the packed records, which are the concatenated [`Paged::pieces`], are read from.
     pub fn attach(&mut self, stored: Arc<dyn Stored>) {
         self.home = Home::There(stored);
     }
 
-    /// Bytes of the packed records, wherever they are.
+    /// Returns the size of the packed records in bytes, wherever they are stored.
     pub fn bytes(&self) -> u32 {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// Calls `look` with the first `most` bytes of a page, or as many as it has.
+    /// Calls `look` with the first `most` bytes of a page, or with all of it if it is shorter.
     fn page<T>(&self, page: usize, most: usize, look: impl FnOnce(Page<'_>) -> T) -> Option<T> {
         let end = *self.ends.get(page)?;
         let start = page.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -185,12 +185,12 @@ impl<R: Record> Paged<R> {
         }
     }
 
-    /// Records of a page.
+    /// Returns the number of records of a page.
     fn count(&self, page: usize) -> usize {
         self.len().saturating_sub(page * PAGE).min(PAGE)
     }
 
-    /// Record number `index`.
+    /// Returns record number `index`.
     pub fn get(&self, index: usize) -> Option<R> {
         let within = index % PAGE;
         if index >= self.len() {
@@ -204,22 +204,22 @@ impl<R: Record> Paged<R> {
         })
     }
 
-    /// The first record.
+    /// Returns the first record.
     pub fn first(&self) -> Option<R> {
         self.get(0)
     }
 
-    /// The last record.
+    /// Returns the last record.
     pub fn last(&self) -> Option<R> {
         self.get(self.len().checked_sub(1)?)
     }
 
-    /// All records in order.
+    /// Iterates over all records in order.
     pub fn iter(&self) -> Iter<'_, R> {
         self.from(0)
     }
 
-    /// The records from number `index` on.
+    /// Iterates over the records from number `index` on.
     pub fn from(&self, index: usize) -> Iter<'_, R> {
         Iter {
             of: self,
@@ -228,9 +228,9 @@ impl<R: Record> Paged<R> {
         }
     }
 
-    /// How many records come before the first of which `before` does not hold; it must hold of none after.
+    /// Returns the number of records for which `before` is true; all others must follow them.
     pub fn partition_point(&self, mut before: impl FnMut(&R) -> bool) -> usize {
-        // The last page whose first record it holds of.
+        // Find the last page for whose first record it is true.
         let (mut low, mut high) = (0, self.ends.len());
         while low < high {
             let middle = low.midpoint(high);
@@ -253,7 +253,7 @@ impl<R: Record> Paged<R> {
         page * PAGE + within.unwrap_or(0)
     }
 
-    /// The last record up to number `index`, that one included, of which `wanted` holds, and its number.
+    /// Returns the last record up to number `index` (inclusive) that is `wanted`, and its number.
     pub fn last_up_to(
         &self,
         index: usize,
@@ -270,7 +270,7 @@ impl<R: Record> Paged<R> {
         })
     }
 
-    /// Puts a record at the end. Of one that lies elsewhere the records are brought here.
+    /// Appends a record. Records that are stored elsewhere are loaded into memory first.
     pub fn push(&mut self, record: R) {
         self.extend([record]);
     }
@@ -313,21 +313,21 @@ impl<R: Record> FromIterator<R> for Paged<R> {
     }
 }
 
-/// A table that records are still added to, and that may lie in scratch space.
+/// A table that records are still added to; it may lie in scratch space.
 #[derive(Clone, Debug)]
 pub(crate) struct Packing<R> {
     len: u32,
     ends: Vec<u32>,
     bytes: Spool<1>,
-    /// Words of the last record.
+    /// The words of the last record.
     last: [i64; WORDS],
-    /// A record that is being packed.
+    /// A buffer for the record that is being packed.
     packed: Vec<u8>,
     records: PhantomData<fn() -> R>,
 }
 
 impl<R: Record> Packing<R> {
-    /// An empty one.
+    /// Creates an empty table.
     pub fn new(scratch: &Scratch) -> Packing<R> {
         Packing {
             len: 0,
@@ -339,22 +339,22 @@ impl<R: Record> Packing<R> {
         }
     }
 
-    /// Number of records.
+    /// Returns the number of records.
     pub fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the memory use in bytes.
     pub fn memory(&self) -> usize {
         self.bytes.memory() + self.ends.capacity() * size_of::<u32>() + self.packed.capacity()
     }
 
-    /// Bytes of scratch space that it takes.
+    /// Returns the use of scratch space in bytes.
     pub fn aside(&self) -> u64 {
         self.bytes.aside()
     }
 
-    /// Puts a record at the end.
+    /// Appends a record.
     pub fn push(&mut self, record: R) {
         let end = self.bytes.bytes() as u32;
         if self.len().is_multiple_of(PAGE) {
@@ -370,7 +370,7 @@ impl<R: Record> Packing<R> {
         }
     }
 
-    /// The table of them.
+    /// Returns the finished table.
     pub fn finish(mut self) -> Paged<R> {
         self.ends.shrink_to_fit();
         Paged {
@@ -385,11 +385,11 @@ impl<R: Record> Packing<R> {
     }
 }
 
-/// Records in order; see [`Paged::iter`].
+/// An iterator over records in order; see [`Paged::iter`].
 pub struct Iter<'a, R> {
     of: &'a Paged<R>,
     next: usize,
-    /// The page of the record before, if it was of this iterator.
+    /// The page of the previous record, if this iterator has returned one.
     page: Vec<R>,
 }
 
@@ -435,7 +435,7 @@ impl<R> fmt::Debug for Paged<R> {
     }
 }
 
-/// Records that lie elsewhere are left out: whoever reads the table back has to attach them.
+/// Records that are stored elsewhere are omitted: the reader of the table has to attach them.
 impl<R> Serialize for Paged<R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let bytes: &[u8] = match &self.home {
@@ -524,7 +524,7 @@ mod tests {
             mut list in records(), at in 0usize..320, word in any::<i64>(), begun in 0usize..300,
         ) {
             list.sort_by_key(|record| record.0);
-            // Put together in two goes.
+            // Built in two steps.
             let begun = begun.min(list.len());
             let mut table: Paged<Three> = list[..begun].iter().copied().collect();
             list[begun..].iter().for_each(|record| table.push(*record));

@@ -1,31 +1,31 @@
-//! Uncompressed sound: PCM of whole numbers, interleaved. Its sample entry is `ipcm` (ISO/IEC 23003-5), whatever the film's own
-//! container calls it.
+//! Uncompressed audio: interleaved integer PCM. Its sample entry is `ipcm` (ISO/IEC 23003-5),
+//! whatever name the film's own container has for it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::sample_entry::{boxed, sound_of_bits};
 
-/// More channels are no film's.
+/// The maximum number of channels.
 const MOST_CHANNELS: u16 = 64;
-/// Samples a second beyond this are no sound.
+/// The maximum sampling rate in Hz.
 const MOST_RATE: u32 = 768_000;
 
-/// PCM of whole numbers. A frame of it is one number of each channel.
+/// Integer PCM. A frame has one number for each channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PcmConfig {
-    /// Bits of a number: 16, 24 or 32.
+    /// Bits per number: 16, 24 or 32.
     pub bits: u8,
-    /// The order of its bytes.
+    /// Whether the numbers are stored in little-endian order.
     pub little_endian: bool,
     /// Channels: 1 to 64.
     pub channels: u16,
 }
 
 impl PcmConfig {
-    /// PCM of so many bits and channels.
+    /// Creates the configuration of PCM with this many bits and channels.
     ///
     /// # Errors
-    /// Why it cannot be played, in words.
+    /// Why it cannot be played, as text for users.
     pub fn new(bits: u32, little_endian: bool, channels: u32) -> Result<PcmConfig, String> {
         if !matches!(bits, 16 | 24 | 32) {
             return Err(format!("uncompressed sound of {bits} bits"));
@@ -40,12 +40,12 @@ impl PcmConfig {
         config.ok_or_else(|| format!("uncompressed sound of {channels} channels"))
     }
 
-    /// Bytes of a frame.
+    /// Returns the size of a frame in bytes.
     pub fn frame_bytes(&self) -> u32 {
         u32::from(self.bits / 8) * u32::from(self.channels)
     }
 
-    /// The sample entry of it at so many frames a second; `None`: no sound has that rate.
+    /// Returns the sample entry for this many frames per second; `None` if the rate is not valid.
     pub(crate) fn entry(&self, rate: u32) -> Option<Vec<u8>> {
         if !(1..=MOST_RATE).contains(&rate) {
             return None;
@@ -54,13 +54,13 @@ impl PcmConfig {
             b"pcmC",
             &[&[0; 4], &[u8::from(self.little_endian), self.bits]],
         );
-        // The entry itself has room for 16 bits (ISO/IEC 14496-12 12.2.3.2).
+        // The entry's own field has 16 bits (ISO/IEC 14496-12 12.2.3.2).
         let srat = match rate > 0xffff {
             true => boxed(b"srat", &[&[0; 4], &rate.to_be_bytes()]),
             false => Vec::new(),
         };
         let config = [pcmc, srat].concat();
-        // ffmpeg before version 6.1 takes the size from here, not from `pcmC`.
+        // ffmpeg before version 6.1 takes the sample size from here, not from `pcmC`.
         let shape = (rate, self.channels, self.bits);
         Some(sound_of_bits(b"ipcm", shape, &config))
     }

@@ -1,4 +1,4 @@
-//! Where in a film's file the samples are that do not lie there as they are played.
+//! Where a film's samples lie in its file, for films whose samples do not lie there contiguously.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,64 +7,66 @@ use crate::{Paged, Record, WORDS};
 /// Bytes of a view from one [`Place`] to the next.
 pub const STEP: u64 = 256 << 10;
 
-/// What a view is made of, beside the places in [`Track::places`](crate::Track::places).
+/// The layout of a view, apart from the places in [`Track::places`](crate::Track::places).
 ///
-/// A view has all samples of a film, each whole. Offsets of samples count its bytes, not the file's. It is all samples one after the
-/// other; of Matroska, the file with the bytes that frames are stored without ([`WITH_HEADS`]); or, of a transport stream that is
-/// sent as it is, all packets without what lies between them.
+/// A view contains every sample of a film as contiguous bytes, and sample offsets refer to it
+/// instead of the file. It is one of three things: all samples one after the other; for Matroska,
+/// the file with the stripped frame headers put back ([`WITH_HEADS`]); or, for a transport stream
+/// that is sent unmodified, all packets without the bytes between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
-    /// Bytes of all samples.
+    /// The size of the view in bytes.
     pub bytes: u64,
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub file: u64,
-    /// Bytes from one packet of the file to the next; 0 where packets tell their own length, 1 where there are none; or
-    /// [`WITH_HEADS`].
+    /// Bytes from one packet of the file to the next; 0 if packets state their own length, 1 if
+    /// there are no packets; or [`WITH_HEADS`].
     pub packet: u8,
 }
 
-/// [`View::packet`] of a view that is the file, with [`Track::stripped`](crate::Track::stripped) before each frame of such tracks.
+/// [`View::packet`] of a view that is the file with [`Track::stripped`](crate::Track::stripped) put
+/// back before each frame of such tracks.
 pub const WITH_HEADS: u8 = 2;
 
-/// Most bytes that frames are stored without: writers leave out a few, and each frame of the view has them.
+/// The maximum bytes stripped per frame: writers strip a few, and the view has them in each frame.
 pub(crate) const MAX_STRIPPED: usize = 255;
 
-/// What came of an attempt to make a part of a view.
+/// The result of an attempt to make a part of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filled {
     /// All bytes are there.
     Whole,
-    /// More bytes of the file are wanted: [`Filling::wanted`](crate::Filling::wanted) has them.
+    /// More bytes of the file are needed; [`Filling::wanted`](crate::Filling::wanted) returns them.
     More,
-    /// The file is another than the one that was indexed.
+    /// The file is not the one that was indexed.
     Different,
 }
 
-/// The first sample of a track that ends behind a multiple of [`STEP`] bytes of the view.
+/// The first sample of a track that ends after a multiple of [`STEP`] bytes of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// First byte in the file of the packet in which it begins; of itself where there are no packets. In a view of packets, of the
-    /// packet that lies there in the view.
+    /// The offset in the file of the packet in which the sample begins, or of the sample itself if
+    /// there are no packets. In a view of packets, of the packet at this position of the view.
     pub file: u64,
-    /// Bytes that the packet carries before it.
+    /// Bytes that the packet carries before the sample.
     pub skip: u32,
-    /// Its number; the number of samples where none follows.
+    /// The sample's number, or the number of samples if there is no further sample.
     pub sample: u32,
 }
 
-/// From a byte of the file on, the packets of a track have another number (PID).
+/// A change of the packet identifier (PID) of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Move {
-    /// The first byte.
+    /// The offset in the file from which it applies.
     pub file: u64,
-    /// The number.
+    /// The new PID.
     pub pid: u16,
 }
 
-/// Moves of a track that are followed.
+/// The maximum number of moves per track.
 pub const MOST_MOVES: usize = 4096;
 
-/// A track's places, for each multiple of [`STEP`] one.
+/// A track's places, one for each multiple of [`STEP`].
 pub type Places = Paged<Place>;
 
 impl Record for Place {

@@ -1,17 +1,17 @@
-//! What MP4 calls a sample entry, made of what other containers say of a track: initialisation segments carry it on
-//! (ISO/IEC 14496-12 12.1.3, 12.2.3; 14496-1 7.2.6; ETSI TS 102 366 annex F).
+//! Builds MP4 sample entries from the track descriptions of other containers, for initialisation
+//! segments (ISO/IEC 14496-12 12.1.3, 12.2.3; 14496-1 7.2.6; ETSI TS 102 366 annex F).
 
 use crate::mp4::Bits;
 
-/// A box around these parts.
+/// Returns a box with the concatenated `parts`.
 pub(crate) fn boxed(kind: &[u8; 4], parts: &[&[u8]]) -> Vec<u8> {
     let body = parts.concat();
     let size = (body.len() + 8) as u32;
     [&size.to_be_bytes()[..], kind, &body].concat()
 }
 
-/// A visual sample entry of pictures of this size in pixels, each of which has this aspect ratio; `config`: the box with what
-/// decoders are set up by.
+/// Returns a visual sample entry for this size in pixels and this pixel aspect ratio. `config` is
+/// the box with the decoder configuration.
 pub(crate) fn picture(
     kind: &[u8; 4],
     size: (u16, u16),
@@ -39,18 +39,18 @@ pub(crate) fn picture(
     )
 }
 
-/// An audio sample entry.
+/// Returns an audio sample entry.
 pub(crate) fn sound(kind: &[u8; 4], rate: u32, channels: u16, config: &[u8]) -> Vec<u8> {
     sound_of_bits(kind, (rate, channels, 16), config)
 }
 
-/// An audio sample entry that states the bits of a sample, beside rate and channels; 16 for all that is compressed.
+/// Returns an audio sample entry with these bits per sample (16 for all compressed formats).
 pub(crate) fn sound_of_bits(
     kind: &[u8; 4],
     (rate, channels, bits): (u32, u16, u8),
     config: &[u8],
 ) -> Vec<u8> {
-    // A fraction of 16.16; higher rates are in the configuration only.
+    // 16.16 fixed point; higher rates are only in the configuration.
     let rate = if rate <= 0xffff { rate << 16 } else { 0 };
     boxed(
         kind,
@@ -65,13 +65,13 @@ pub(crate) fn sound_of_bits(
     )
 }
 
-/// `esds` around an AudioSpecificConfig of at most 64 bytes.
+/// Returns an `esds` box with an AudioSpecificConfig of at most 64 bytes.
 pub(crate) fn esds(config: &[u8]) -> Vec<u8> {
     decoder(0x40, 0x15, config)
 }
 
-/// `esds` of this objectTypeIndication and streamType (ISO/IEC 14496-1 tables 5 and 6), around at most 16,000 bytes by which a
-/// decoder is set up.
+/// Returns an `esds` box with this objectTypeIndication and streamType (ISO/IEC 14496-1 tables 5
+/// and 6) and a decoder configuration of at most 16,000 bytes.
 pub(crate) fn decoder(object_type: u8, stream_type: u8, config: &[u8]) -> Vec<u8> {
     let descriptor = |tag: u8, parts: &[&[u8]]| {
         let body = parts.concat();
@@ -87,25 +87,26 @@ pub(crate) fn decoder(object_type: u8, stream_type: u8, config: &[u8]) -> Vec<u8
     } else {
         specific
     };
-    // Buffer and bit rates are not known.
+    // Buffer size and bit rates are not known.
     let decoder = descriptor(4, &[&[object_type, stream_type], &[0; 11], &specific]);
     let stream = descriptor(3, &[&[0, 0, 0], &decoder, &descriptor(6, &[&[2]])]);
     boxed(b"esds", &[&[0; 4], &stream])
 }
 
-/// `dfLa` of a FLAC stream's beginning (RFC 9639 section 8): its marker and metadata, of which a decoder needs the first block.
+/// Returns the `dfLa` box for the header of a FLAC stream (RFC 9639 section 8): the marker and
+/// metadata blocks, of which decoders need the first only.
 pub(crate) fn dfla(head: &[u8]) -> Option<Vec<u8>> {
     let blocks = head.strip_prefix(b"fLaC")?;
     let mut first: [u8; 38] = *blocks.first_chunk()?;
-    // The last one.
+    // The flag of the last metadata block.
     first[0] |= 0x80;
     Some(boxed(b"dfLa", &[&[0; 4], &first]))
 }
 
-/// What a frame of AC-3 or E-AC-3 begins with.
+/// The sync word of AC-3 and E-AC-3 frames.
 const SYNC: u32 = 0x0b77;
 
-/// `dac3` of a frame of AC-3 (ETSI TS 102 366 4.3, F.4).
+/// Returns the `dac3` box for a frame of AC-3 (ETSI TS 102 366 4.3, F.4).
 pub(crate) fn dac3(frame: &[u8]) -> Option<Vec<u8>> {
     let mut bits = Bits::new(frame);
     if bits.take(16)? != SYNC {
@@ -132,7 +133,8 @@ pub(crate) fn dac3(frame: &[u8]) -> Option<Vec<u8>> {
     Some(boxed(b"dac3", &[&value.to_be_bytes()[1..]]))
 }
 
-/// `dec3` of a frame of E-AC-3 (ETSI TS 102 366 E.1.2, F.6), of its first independent substream.
+/// Returns the `dec3` box for the first independent substream of a frame of E-AC-3 (ETSI TS 102 366
+/// E.1.2, F.6).
 pub(crate) fn dec3(frame: &[u8]) -> Option<Vec<u8>> {
     let mut bits = Bits::new(frame);
     if bits.take(16)? != SYNC {
@@ -142,7 +144,7 @@ pub(crate) fn dec3(frame: &[u8]) -> Option<Vec<u8>> {
     let words = bits.take(11)? + 1;
     let rate = bits.take(2)?;
     let samples = match (rate, bits.take(2)?) {
-        (3, _) => 6 * 256, // it was fscod2
+        (3, _) => 6 * 256, // those two bits were fscod2
         (_, 3) => 6 * 256,
         (_, blocks) => (blocks + 1) * 256,
     };
@@ -156,7 +158,7 @@ pub(crate) fn dec3(frame: &[u8]) -> Option<Vec<u8>> {
         .unwrap_or(24_000);
     let kbits = u64::from(words) * 16 * hertz / u64::from(samples) / 1000;
     let data_rate = (kbits as u32).min(0x1fff);
-    let head = (data_rate << 3) as u16; // and no more independent substreams
+    let head = (data_rate << 3) as u16; // and no further independent substreams
     let rest = rate << 22 | version << 17 | coding << 9 | low << 8;
     Some(boxed(
         b"dec3",

@@ -1,8 +1,8 @@
-//! Sample tables: where each sample lies, how long it lasts, and when it is shown.
+//! Sample tables: the position, duration and presentation time of each sample.
 //!
-//! A record takes [`RECORD_BYTES`] bytes in memory and in the index file alike, so a table can be
-//! read a few records at a time straight from the file: two hours of picture and sound are half a
-//! million records, of which a viewer needs some dozens at once.
+//! A record takes [`RECORD_BYTES`] bytes, in memory as in the index file, so a table can be read
+//! from the file a few records at a time: two hours of video and audio are half a million records,
+//! of which a viewer needs a few dozen at a time.
 
 use std::ops::Range;
 
@@ -16,15 +16,15 @@ pub const RECORD_BYTES: usize = 18;
 /// One sample (access unit) of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// First byte in the film file; below 2^48.
+    /// The offset in the film file; below 2^48.
     pub offset: u64,
-    /// Length in bytes; below 2^31, and 0 for a picture that its writer dropped.
+    /// The length in bytes; below 2^31, and 0 for a picture that its writer dropped.
     pub size: u32,
-    /// Decode duration in ticks: the next sample's decode time less this one's.
+    /// Decode duration in ticks: the next sample's decode time minus this one's.
     pub duration: u32,
-    /// Composition offset in ticks: presentation less decode time, before `Track::shift`.
+    /// Composition offset in ticks: presentation minus decode time, before `Track::shift`.
     pub cts: i32,
-    /// A decoder may start here.
+    /// Whether decoders can start here.
     pub sync: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct TimedSample {
 }
 
 impl Sample {
-    /// The bytes of the film the sample takes.
+    /// Returns the byte range of the sample in the film.
     pub fn bytes(&self) -> Range<u64> {
         self.offset..self.offset + u64::from(self.size)
     }
@@ -72,7 +72,7 @@ impl Sample {
     }
 }
 
-/// Why samples could not be had from where they are kept.
+/// Reasons why samples could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SamplesError {
     /// The range lies outside the table.
@@ -80,9 +80,9 @@ pub enum SamplesError {
     OutOfRange {
         /// Index of the track in `Title::tracks`.
         track: usize,
-        /// What was asked for.
+        /// The requested range.
         range: Range<u32>,
-        /// How many samples there are.
+        /// The number of samples of the track.
         count: u32,
     },
     /// The index file could not be read.
@@ -93,7 +93,7 @@ pub enum SamplesError {
     Lost(#[from] Lost),
 }
 
-/// Where the sample records of a title can be read: in memory, or an index file.
+/// A source of a title's sample records: memory or an index file.
 pub trait Samples: Send + Sync + std::fmt::Debug {
     /// Appends the samples `range` of the `track`th track (in the order of `Title::recorded`) to `out`.
     fn read(
@@ -103,7 +103,7 @@ pub trait Samples: Send + Sync + std::fmt::Debug {
         out: &mut Vec<Sample>,
     ) -> Result<(), SamplesError>;
 
-    /// Bytes of memory that the records take; none where they are in a file.
+    /// Returns the memory use of the records in bytes; 0 if they are in a file.
     fn memory(&self) -> usize {
         0
     }
@@ -116,21 +116,21 @@ pub struct SampleTable {
 }
 
 impl SampleTable {
-    /// An empty table in memory, with room for `samples`.
+    /// Creates an empty table in memory with room for this number of samples.
     pub fn with_capacity(samples: usize) -> Self {
         let mut table = SampleTable::default();
         table.records.reserve(samples);
         table
     }
 
-    /// An empty table that puts its records into scratch space.
+    /// Creates an empty table that stores its records in scratch space.
     pub(crate) fn new(scratch: &Scratch) -> Self {
         SampleTable {
             records: Spool::new(scratch),
         }
     }
 
-    /// Where it puts its records.
+    /// Returns the scratch space that the table uses.
     pub(crate) fn scratch(&self) -> &Scratch {
         self.records.scratch()
     }
@@ -140,43 +140,44 @@ impl SampleTable {
         self.records.push(sample.to_record());
     }
 
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> u32 {
         self.records.len() as u32
     }
 
-    /// Whether there are none.
+    /// Returns whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.records.bytes() == 0
     }
 
-    /// The packed records as they are written to an index file, some at a time.
+    /// Returns the packed records piece by piece, as they are written to an index file.
     pub fn pieces(&self) -> impl Iterator<Item = Result<Vec<u8>, Lost>> + '_ {
         self.records.pieces()
     }
 
-    /// All samples in decode order. They end early where scratch space cannot be read; [`SampleTable::pieces`] says so.
+    /// Iterates over all samples in decode order. Stops early if scratch space cannot be read; only
+    /// [`SampleTable::pieces`] reports the error.
     pub fn iter(&self) -> impl Iterator<Item = Sample> + Clone + '_ {
         let records = self.records.records();
         records.map(|record| Sample::from_record(&record))
     }
 
-    /// The last sample.
+    /// Returns the last sample.
     pub(crate) fn last(&self) -> Option<Sample> {
         self.records.last().map(Sample::from_record)
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the memory use in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.records.memory()
     }
 
-    /// Bytes of scratch space that it takes.
+    /// Returns the use of scratch space in bytes.
     pub(crate) fn aside(&self) -> u64 {
         self.records.aside()
     }
 
-    /// The same table in memory.
+    /// Returns the same table in memory.
     ///
     /// # Errors
     /// It cannot be read from scratch space.
@@ -192,7 +193,7 @@ impl SampleTable {
         }
     }
 
-    /// Replaces the composition offsets of samples, from the first on.
+    /// Replaces the composition offsets of the samples, starting with the first.
     pub(crate) fn set_cts(&mut self, mut offsets: impl Iterator<Item = i32>) {
         self.make_anew(|sample| Sample {
             cts: offsets.next().unwrap_or(sample.cts),
@@ -200,7 +201,7 @@ impl SampleTable {
         });
     }
 
-    /// Makes the first sample a sync sample.
+    /// Marks the first sample as a sync sample.
     pub(crate) fn mark_first_sync(&mut self) {
         let mut is_first = true;
         self.make_anew(|sample| Sample {
@@ -209,7 +210,7 @@ impl SampleTable {
         });
     }
 
-    /// Keeps the samples of a range, which must lie in the table, and no spare room.
+    /// Keeps only the samples of this range, which must lie in the table, and frees spare capacity.
     pub(crate) fn keep(&mut self, range: Range<usize>) {
         if range != (0..self.records.len()) {
             let samples = self.iter().take(range.end).skip(range.start);
@@ -229,7 +230,7 @@ impl SampleTable {
     }
 }
 
-/// As lists of samples, wherever they are.
+/// Compares the samples, wherever they are stored.
 impl PartialEq for SampleTable {
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len() && self.iter().eq(other.iter())
@@ -244,7 +245,7 @@ impl std::fmt::Debug for SampleTable {
     }
 }
 
-/// One table for each track of a title in the same order.
+/// One table for each track of a title, in the same order.
 impl Samples for Vec<SampleTable> {
     fn memory(&self) -> usize {
         self.iter().map(SampleTable::memory).sum()
@@ -265,7 +266,7 @@ impl Samples for Vec<SampleTable> {
                 count,
             });
         };
-        // A group's worth at a time, on the stack.
+        // One group at a time, in a buffer on the stack.
         let mut buffer = [[0; RECORD_BYTES]; 256];
         let (mut first, end) = (range.start as usize, range.end as usize);
         while first < end {

@@ -1,4 +1,4 @@
-//! Room outside of memory for what an indexer gathers, which grows with the length of a film.
+//! Storage outside of memory for indexing data that grows with the length of a film.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,30 +6,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::stored::{Lost, Stored};
 
-/// Most bytes that are put into a [`ScratchSpace`] at once. Where they stay in memory, the allocator maps a piece of so many by
-/// itself and returns it to the system when it is freed.
+/// The maximum bytes put into a [`ScratchSpace`] at once. If a piece stays in memory, this size
+/// makes the allocator map it separately and return it to the system when it is freed.
 pub const SCRATCH_CHUNK: usize = 144 << 10;
 
-/// Keeps bytes outside of memory, such as in a file.
+/// Storage for bytes outside of memory, for example in a file.
 pub trait ScratchSpace: std::fmt::Debug + Send + Sync {
-    /// Keeps these bytes, at most [`SCRATCH_CHUNK`], for as long as somebody holds what it returns. `None`: it cannot, and they
-    /// stay in memory.
+    /// Stores these bytes, at most [`SCRATCH_CHUNK`], for as long as the returned object exists.
+    /// `None` if it cannot, in which case they stay in memory.
     fn keep(&self, bytes: &[u8]) -> Option<Arc<dyn Stored>>;
 }
 
-/// Where an indexer puts what it does not need at once; clones are the same. By default that is memory.
+/// A place for data that an indexer does not need at once, by default memory. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch(Option<Arc<Inner>>);
 
 #[derive(Debug)]
 struct Inner {
     space: Box<dyn ScratchSpace>,
-    /// Something that it kept could not be read back.
+    /// Whether some stored data could not be read back.
     is_lost: AtomicBool,
 }
 
 impl Scratch {
-    /// Puts as much as it can into this space.
+    /// Creates scratch storage that puts as much as possible into this space.
     pub fn new(space: impl ScratchSpace + 'static) -> Scratch {
         Scratch(Some(Arc::new(Inner {
             space: Box::new(space),
@@ -37,13 +37,13 @@ impl Scratch {
         })))
     }
 
-    /// Keeps bytes there, or in memory.
+    /// Stores bytes there, or in memory.
     pub(crate) fn keep(&self, bytes: &[u8]) -> Arc<dyn Stored> {
         let kept = self.0.as_ref().and_then(|inner| inner.space.keep(bytes));
         kept.unwrap_or_else(|| Arc::new(InMemory(bytes.into())))
     }
 
-    /// Reads what it keeps. Whether it could: if not, nothing that was made with it counts any more.
+    /// Reads stored bytes and returns whether it succeeded; if not, derived results are invalid.
     pub(crate) fn read(&self, stored: &dyn Stored, at: u32, into: &mut [u8]) -> bool {
         let is_read = stored.read_at(at, into);
         if let Some(inner) = self.0.as_ref().filter(|_| !is_read) {
@@ -52,7 +52,7 @@ impl Scratch {
         is_read
     }
 
-    /// Fails if something could not be read back: what was made of the rest would be wrong.
+    /// Fails if data could not be read back, because results derived from the rest would be wrong.
     pub(crate) fn check(&self) -> Result<(), IndexError> {
         let is_lost = |inner: &Arc<Inner>| inner.is_lost.load(Ordering::Relaxed);
         if !self.0.as_ref().is_some_and(is_lost) {

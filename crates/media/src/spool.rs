@@ -1,25 +1,25 @@
-//! Bytes that are appended, and read from the first to the last: all but the last of them lie in scratch space.
+//! An append-only byte sequence for sequential reading, kept in scratch space except for its end.
 
 use std::sync::Arc;
 
 use crate::scratch::{SCRATCH_CHUNK, Scratch};
 use crate::stored::{Lost, Stored};
 
-/// Records of `N` bytes each. What was put aside is never changed, so clones share it.
+/// Records of `N` bytes each. Stored chunks are never changed, so clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spool<const N: usize> {
     scratch: Scratch,
-    /// Each of [`Spool::CHUNK`] bytes.
+    /// Chunks of [`Spool::CHUNK`] bytes each.
     full: Vec<Arc<dyn Stored>>,
-    /// What follows; it has the last record, if there is one.
+    /// The bytes after them; if there are records, the last one is here.
     tail: Vec<u8>,
 }
 
 impl<const N: usize> Spool<N> {
-    /// Bytes that are put aside at once: whole records.
+    /// Bytes put into scratch space at once: whole records.
     const CHUNK: usize = SCRATCH_CHUNK / N * N;
 
-    /// An empty one.
+    /// Creates an empty spool.
     pub fn new(scratch: &Scratch) -> Self {
         Spool {
             scratch: scratch.clone(),
@@ -28,31 +28,31 @@ impl<const N: usize> Spool<N> {
         }
     }
 
-    /// Makes room for so many records, as far as they stay here.
+    /// Reserves memory for this many records, as far as they stay in memory.
     pub fn reserve(&mut self, records: usize) {
         let bytes = records.saturating_mul(N).min(Self::CHUNK);
         self.tail
             .reserve_exact(bytes.saturating_sub(self.tail.len()));
     }
 
-    /// Where it puts its bytes.
+    /// Returns the scratch space that the spool uses.
     pub fn scratch(&self) -> &Scratch {
         &self.scratch
     }
 
-    /// Number of bytes.
+    /// Returns the number of bytes.
     pub fn bytes(&self) -> usize {
         self.full.len() * Self::CHUNK + self.tail.len()
     }
 
-    /// Number of records.
+    /// Returns the number of records.
     pub fn len(&self) -> usize {
         self.bytes() / N
     }
 
     /// Appends a record.
     pub fn push(&mut self, record: [u8; N]) {
-        // Chunks are whole records.
+        // Chunks consist of whole records.
         if self.tail.len() == Self::CHUNK {
             self.put_aside();
         }
@@ -66,7 +66,7 @@ impl<const N: usize> Spool<N> {
             if self.tail.len() == Self::CHUNK {
                 self.put_aside();
             }
-            // The last record stays in the tail.
+            // The last record must stay in the tail.
             while self.tail.is_empty() && rest.len() > Self::CHUNK {
                 let (now, later) = rest.split_at(Self::CHUNK);
                 self.full.push(self.scratch.keep(now));
@@ -83,23 +83,23 @@ impl<const N: usize> Spool<N> {
         self.tail.clear();
     }
 
-    /// The last record.
+    /// Returns the last record.
     pub fn last(&self) -> Option<&[u8; N]> {
         self.tail.last_chunk()
     }
 
-    /// The last record, to be changed.
+    /// Returns the last record for modification.
     pub fn last_mut(&mut self) -> Option<&mut [u8; N]> {
         self.tail.last_chunk_mut()
     }
 
-    /// Gives back memory that has nothing in it.
+    /// Frees unused capacity.
     pub fn shrink(&mut self) {
         self.full.shrink_to_fit();
         self.tail.shrink_to_fit();
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the memory use in bytes.
     pub fn memory(&self) -> usize {
         let kept = self.full.iter().map(|chunk| chunk.memory());
         kept.sum::<usize>()
@@ -107,13 +107,13 @@ impl<const N: usize> Spool<N> {
             + self.tail.capacity()
     }
 
-    /// Bytes that lie in scratch space.
+    /// Returns the number of bytes in scratch space.
     pub fn aside(&self) -> u64 {
         let aside = self.full.iter().filter(|chunk| chunk.memory() == 0);
         aside.count() as u64 * Self::CHUNK as u64
     }
 
-    /// Has all of it in memory.
+    /// Loads everything into memory.
     pub fn bring(&self) -> Result<Self, Lost> {
         if self.aside() == 0 {
             return Ok(self.clone());
@@ -126,7 +126,7 @@ impl<const N: usize> Spool<N> {
         Ok(here)
     }
 
-    /// Reads from byte `at` on, all of `into` or nothing; whether it could.
+    /// Fills `into` from byte `at` on, completely or not at all; returns whether it succeeded.
     pub fn read_at(&self, at: usize, into: &mut [u8]) -> bool {
         let (mut at, mut into) = (at, into);
         while !into.is_empty() {
@@ -149,7 +149,7 @@ impl<const N: usize> Spool<N> {
         true
     }
 
-    /// All bytes in one piece, if none of them lie in scratch space.
+    /// Returns all bytes as one vector, if none of them lie in scratch space.
     pub fn in_memory(&self) -> Option<Vec<u8>> {
         if self.aside() > 0 {
             return None;
@@ -161,7 +161,7 @@ impl<const N: usize> Spool<N> {
         Some(bytes)
     }
 
-    /// All bytes, some at a time.
+    /// Returns all bytes piece by piece.
     pub fn pieces(&self) -> impl Iterator<Item = Result<Vec<u8>, Lost>> + '_ {
         (0..=self.full.len()).map(|number| {
             let mut bytes = Vec::new();
@@ -182,8 +182,8 @@ impl<const N: usize> Spool<N> {
         }
     }
 
-    /// The records in their order. They end early where they cannot be read back; whoever makes an index of them asks
-    /// [`Scratch::check`] then.
+    /// Iterates over the records in order. Stops early if they cannot be read back; code that
+    /// builds an index from them must call [`Scratch::check`] afterwards.
     pub fn records(&self) -> Records<'_, N> {
         Records {
             of: self,
@@ -204,13 +204,13 @@ impl<const N: usize> Stored for Spool<N> {
     }
 }
 
-/// See [`Spool::records`].
+/// The iterator of [`Spool::records`].
 #[derive(Clone, Debug)]
 pub(crate) struct Records<'a, const N: usize> {
     of: &'a Spool<N>,
-    /// The piece that is next.
+    /// The number of the next piece.
     number: usize,
-    /// The one before, and its byte that is next.
+    /// The current piece, and the position of the next record in it.
     piece: Vec<u8>,
     at: usize,
 }
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
     use crate::scratch::ScratchSpace;
 
-    /// Scratch space that keeps every so many-th chunk.
+    /// Scratch space that stores only every n-th chunk.
     #[derive(Debug)]
     struct Nth(usize, std::sync::atomic::AtomicUsize);
 
@@ -285,7 +285,7 @@ mod tests {
                 spool.push(*record);
                 prop_assert_eq!(spool.last(), Some(record));
             }
-            // What is put into one is not in its clone.
+            // What is appended to one is not in its clone.
             copy.push([1; 18]);
             let all = records.concat();
             prop_assert_eq!((spool.len(), spool.bytes()), (count, all.len()));

@@ -1,28 +1,28 @@
-//! Bytes of an index that are in memory, or are read from where they are kept.
+//! Bytes of an index, held in memory or read from storage.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes that are copied at once.
+/// Bytes copied at once.
 const PIECE: u32 = 32 << 10;
 
-/// Bytes that cannot be read where they were put.
+/// The error for stored bytes that cannot be read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a part of the index cannot be read back from where it was kept")]
 pub struct Lost;
 
-/// Bytes that are kept somewhere else.
+/// Bytes that are stored elsewhere.
 pub trait Stored: fmt::Debug + Send + Sync {
-    /// Reads from byte `at` on, all of `into` or nothing; whether it could.
+    /// Fills `into` from byte `at` on, completely or not at all; returns whether it succeeded.
     fn read_at(&self, at: u32, into: &mut [u8]) -> bool;
 
-    /// Bytes of memory that they take all the same.
+    /// Returns the bytes of memory that they nevertheless take.
     fn memory(&self) -> usize {
         0
     }
 }
 
-/// Where bytes are.
+/// The location of bytes.
 #[derive(Clone)]
 pub enum Home {
     /// In memory.
@@ -32,7 +32,7 @@ pub enum Home {
 }
 
 impl Home {
-    /// The bytes, `len` of them, which memory then holds no more; none where they cannot be read.
+    /// Takes the bytes, `len` of them, and frees their memory. Empty if they cannot be read.
     pub fn take(&mut self, len: u32) -> Vec<u8> {
         match self {
             Home::Here(bytes) => std::mem::take(bytes),
@@ -40,7 +40,7 @@ impl Home {
         }
     }
 
-    /// A copy of the bytes, `len` of them; `None`: they cannot be read.
+    /// Returns a copy of the bytes, `len` of them, or `None` if they cannot be read.
     pub fn copy(&self, len: u32) -> Option<Vec<u8>> {
         match self {
             Home::Here(bytes) => Some(bytes.clone()),
@@ -48,7 +48,7 @@ impl Home {
         }
     }
 
-    /// The bytes, `len` of them, some at a time.
+    /// Returns the bytes, `len` of them, piece by piece.
     pub fn pieces(&self, len: u32) -> impl Iterator<Item = Result<Vec<u8>, Lost>> + '_ {
         let starts = (0..len).step_by(PIECE as usize);
         starts.map(move |start| {
@@ -67,7 +67,7 @@ impl Home {
         })
     }
 
-    /// Bytes of memory that they take.
+    /// Returns the memory use in bytes.
     pub fn memory(&self) -> usize {
         match self {
             Home::Here(bytes) => bytes.capacity(),

@@ -1,4 +1,4 @@
-//! Subtitles inside a film: tracks of text.
+//! Subtitle tracks inside a film.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,28 +7,28 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::stored::{Home, Stored};
 
-/// A track of text.
+/// A subtitle track.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextTrack {
-    /// track_ID in the file.
+    /// The track_ID in the file.
     pub id: u32,
-    /// What the document is.
+    /// The format of the document.
     pub form: TextForm,
-    /// ISO 639-2/T or BCP 47 language, `None` for undetermined.
+    /// The language (ISO 639-2/T or BCP 47), `None` if undetermined.
     pub language: Option<String>,
-    /// The track's own name, if it says something.
+    /// The track's own name, if it is meaningful.
     pub name: Option<String>,
-    /// Shown unless a viewer chooses otherwise.
+    /// Whether it is shown unless viewers choose otherwise.
     pub default: bool,
-    /// Only what is said in another language than the film's.
+    /// Whether it covers only speech in a language other than the film's.
     pub forced: bool,
-    /// For people who do not hear well.
+    /// Whether it is for the deaf and hard of hearing.
     pub sdh: bool,
-    /// All of its cues, on the film's timeline.
+    /// All cues, on the film's timeline.
     pub document: Document,
 }
 
-/// Forms of documents.
+/// Document formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TextForm {
     /// SubRip.
@@ -39,8 +39,8 @@ pub enum TextForm {
     Ass,
 }
 
-/// The text of a track, as it would be in a file beside the film. It is in memory while the film is indexed, and in the
-/// index afterwards.
+/// The text of a track in the form of a subtitle file. It is in memory while the film is being
+/// indexed, and in the index afterwards.
 #[derive(Clone)]
 pub struct Document {
     len: u32,
@@ -48,7 +48,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// With these bytes.
+    /// Creates a document of these bytes.
     pub fn new(bytes: Vec<u8>) -> Document {
         Document {
             len: bytes.len() as u32,
@@ -56,37 +56,37 @@ impl Document {
         }
     }
 
-    /// Number of bytes.
+    /// Returns the number of bytes.
     pub fn bytes(&self) -> u32 {
         self.len
     }
 
-    /// The bytes; `None`: they cannot be read.
+    /// Returns the bytes, or `None` if they cannot be read.
     pub fn read(&self) -> Option<Vec<u8>> {
         self.home.copy(self.len)
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the memory use in bytes.
     pub fn memory(&self) -> usize {
         self.home.memory()
     }
 
-    /// Takes the bytes out of it, to be kept elsewhere; it has none until [`Document::attach`] says where they are.
+    /// Takes the bytes, to be stored elsewhere; there are none until [`Document::attach`].
     pub fn detach(&mut self) -> Vec<u8> {
         self.home.take(self.len)
     }
 
-    /// Has its bytes read from where [`Document::detach`]ed ones are kept.
+    /// Sets where the bytes are read from after [`Document::detach`].
     pub fn attach(&mut self, stored: Arc<dyn Stored>) {
         self.home = Home::There(stored);
     }
 
-    /// With its bytes in memory; empty where they cannot be read.
+    /// Returns a copy with its bytes in memory; empty if they cannot be read.
     pub(crate) fn here(&self) -> Document {
         Document::new(self.read().unwrap_or_default())
     }
 
-    /// Whether it is in memory, and as long as it says.
+    /// Returns whether the bytes are in memory and of the stated length.
     pub(crate) fn is_here(&self) -> bool {
         matches!(&self.home, Home::Here(bytes) if bytes.len() == self.len as usize)
     }
@@ -106,7 +106,7 @@ impl fmt::Debug for Document {
     }
 }
 
-/// Bytes that lie elsewhere are left out: whoever reads the document back has to attach them.
+/// Bytes that are stored elsewhere are omitted: the reader of the document has to attach them.
 impl Serialize for Document {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let bytes: &[u8] = match &self.home {

@@ -1,35 +1,35 @@
-//! Cues of text that were found in a film become documents.
+//! Turns the subtitle cues found in a film into documents.
 
 use std::io::Write;
 
 use crate::text::{Document, TextForm, TextTrack};
 use crate::time::{Nanos, SECOND};
 
-/// Tracks of text that are kept.
+/// The maximum number of subtitle tracks kept per film.
 pub const MOST_TEXTS: usize = 64;
-/// Longest text of a cue that is read, in bytes.
+/// The longest cue text that is read, in bytes.
 pub const MOST_CUE: u64 = 32 << 10;
-/// Bytes of text of a film that are kept, with what a cue takes beside its text.
+/// The maximum bytes of text kept per film, including the overhead per cue.
 const MOST_BYTES: usize = 4 << 20;
-/// What a cue takes beside its text, about: its number, its times, line ends.
+/// The approximate overhead of a cue beside its text: number, times, line ends.
 const AROUND: usize = 64;
-/// A cue that says not when it ends lasts to the next one, and no longer than this.
+/// A cue without an end time lasts until the next one, but no longer than this.
 const LONGEST: Nanos = 10 * SECOND;
 
 /// A cue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cue {
-    /// When it appears, on the container's timeline.
+    /// The time when it appears, on the container's timeline.
     pub start: Nanos,
-    /// When it disappears, if the container says so.
+    /// The time when it disappears, if the container states it.
     pub end: Option<Nanos>,
-    /// Settings of WebVTT, mostly none.
+    /// WebVTT cue settings, usually empty.
     pub settings: String,
-    /// Its text as the container has it: of one or several lines; of ASS, the fields of a block of Matroska.
+    /// The text as stored: one or several lines; for ASS, the fields of a Matroska block.
     pub text: Vec<u8>,
 }
 
-/// All tracks of text of a film, on their way to documents.
+/// All subtitle tracks of a film while their cues are being collected.
 #[derive(Debug, Default)]
 pub struct Texts {
     tracks: Vec<(TextTrack, Vec<Cue>)>,
@@ -38,7 +38,7 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Adds a track without cues; its number, by which they are added. `None`: there are too many.
+    /// Adds a track without cues and returns its number for `add`, or `None` if there are too many.
     pub fn add_track(&mut self, track: TextTrack) -> Option<usize> {
         (self.tracks.len() < MOST_TEXTS).then(|| {
             self.tracks.push((track, Vec::new()));
@@ -59,13 +59,13 @@ impl Texts {
         }
     }
 
-    /// Whether no cue is kept any more.
+    /// Returns whether the limit is reached, so that no further cues are kept.
     pub fn is_full(&self) -> bool {
         self.full
     }
 
-    /// The tracks with their documents, on the timeline of a film that begins at `zero` of the container's. Those without text
-    /// are left out. What is not as it was meant to be is told.
+    /// Returns the tracks with their documents, on the timeline of a film that begins at `zero` on
+    /// the container's. Tracks without text are left out. Irregularities are passed to `note`.
     pub fn finish(self, zero: Nanos, note: &mut dyn FnMut(String)) -> Vec<TextTrack> {
         if self.full {
             let most = MOST_BYTES >> 20;
@@ -87,7 +87,7 @@ impl Texts {
     }
 }
 
-/// The cues as a document; empty without any.
+/// Builds a document from the cues; empty if there are none.
 fn document(form: TextForm, mut cues: Vec<Cue>, zero: Nanos) -> Vec<u8> {
     cues.sort_by_key(|cue| cue.start);
     let mut out = Vec::new();
@@ -120,7 +120,7 @@ fn document(form: TextForm, mut cues: Vec<Cue>, zero: Nanos) -> Vec<u8> {
     out
 }
 
-/// Without the zeros and line ends behind it that some writers leave there.
+/// Strips the trailing NULs, line ends and spaces that some writers leave.
 fn trimmed(text: &[u8]) -> &[u8] {
     let is_text = |byte: &u8| !matches!(byte, 0 | b'\r' | b'\n' | b' ');
     let end = text.iter().rposition(is_text).map_or(0, |last| last + 1);
@@ -139,7 +139,7 @@ fn sub_rip(
     write!(out, "\n\n")
 }
 
-/// A text of WebVTT ends at an empty line, and has no arrow.
+/// Empty lines are left out because they would end a WebVTT cue, and arrows are escaped.
 fn web_vtt(
     out: &mut Vec<u8>,
     (start, end): (Nanos, Nanos),
@@ -158,8 +158,8 @@ fn web_vtt(
     writeln!(out)
 }
 
-/// Matroska leaves the times out, and puts a number in front: `ReadOrder, Layer, Style, Name, MarginL, MarginR, MarginV,
-/// Effect, Text`.
+/// Matroska leaves the times out and puts a number in front:
+/// `ReadOrder, Layer, Style, Name, MarginL, MarginR, MarginV, Effect, Text`.
 fn ass(out: &mut Vec<u8>, (start, end): (Nanos, Nanos), text: &[u8]) -> std::io::Result<()> {
     let mut fields = text.splitn(3, |byte| *byte == b',');
     let (Some(_), Some(layer), Some(rest)) = (fields.next(), fields.next(), fields.next()) else {
@@ -178,7 +178,7 @@ fn ass(out: &mut Vec<u8>, (start, end): (Nanos, Nanos), text: &[u8]) -> std::io:
     writeln!(out)
 }
 
-/// Hours, minutes, seconds and milliseconds.
+/// Formats hours, minutes, seconds and milliseconds.
 fn time(at: Nanos, point: char) -> String {
     let milliseconds = at / 1_000_000;
     let (seconds, milliseconds) = (milliseconds / 1000, milliseconds % 1000);

@@ -1,16 +1,18 @@
 //! Conversions between ticks of a timescale and nanoseconds, exact and without drift.
 
-/// A presentation time or a span of it, in nanoseconds.
+/// A presentation time or a duration, in nanoseconds.
 pub type Nanos = i64;
 
 /// One second in [`Nanos`].
 pub const SECOND: Nanos = 1_000_000_000;
 
-/// No film lasts, or begins, later than this many seconds (200 years: epoch times fit), so that nanoseconds fit 64 bits.
+/// The latest second at which a film may begin or end (200 years: epoch times fit), so that
+/// nanoseconds fit 64 bits.
 pub(crate) const MAX_SECONDS: i64 = 200 * 366 * 86400;
 
-/// Converts `value` counted in `from` ticks a second to `to` ticks a second, rounding to nearest
-/// (halves up) and stopping at the ends of what 64 bits hold. Always called on absolute values, so that no rounding adds up over a long film.
+/// Converts `value` from `from` ticks per second to `to` ticks per second, rounding to nearest
+/// (halves up) and saturating at the limits of 64 bits. Always called with absolute values, so that
+/// rounding errors do not add up over a long film.
 pub fn rescale(value: i64, from: u32, to: u32) -> i64 {
     let (from, to) = (i128::from(from.max(1)), i128::from(to));
     let scaled = i128::from(value) * to;
@@ -18,12 +20,12 @@ pub fn rescale(value: i64, from: u32, to: u32) -> i64 {
     rounded.clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
-/// Ticks of `timescale` as nanoseconds.
+/// Converts ticks of `timescale` to nanoseconds.
 pub fn ticks_to_nanos(ticks: i64, timescale: u32) -> Nanos {
     rescale(ticks, timescale, SECOND as u32)
 }
 
-/// Nanoseconds as ticks of `timescale`.
+/// Converts nanoseconds to ticks of `timescale`.
 pub fn nanos_to_ticks(nanos: Nanos, timescale: u32) -> i64 {
     rescale(nanos, SECOND as u32, timescale)
 }

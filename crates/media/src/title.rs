@@ -1,4 +1,4 @@
-//! A title: what a film is once its container is understood.
+//! A title: the description of a film after indexing.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,39 +10,39 @@ use crate::{
     WORDS, ticks_to_nanos,
 };
 
-/// A film without its sample records, which are kept apart ([`Samples`]).
+/// A film without its sample records, which are stored separately ([`Samples`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Title {
-    /// How the file is laid out.
+    /// The container format.
     pub container: Container,
-    /// What samples' offsets count, where that is not the file.
+    /// The view that sample offsets refer to, if they do not refer to the file itself.
     pub view: Option<View>,
-    /// The title the file itself carries (`©nam`), if any.
+    /// The title stored in the file (`©nam`), if any.
     pub name: Option<String>,
-    /// Tracks that can be played by at least one protocol, in file order.
+    /// The tracks that at least one protocol can play, in file order.
     pub tracks: Vec<Track>,
-    /// Presentation length: the end of the longest track.
+    /// The presentation duration: the end of the longest track.
     pub duration: Nanos,
-    /// When its beginning was recorded, as the container tells: ns since 1970.
+    /// When the recording began, according to the container, in ns since 1970.
     pub recorded_at: Option<Nanos>,
-    /// Its chapters, in their order.
+    /// The chapters in order.
     pub chapters: Vec<Chapter>,
-    /// Subtitles inside the file, in file order.
+    /// The subtitles inside the file, in file order.
     pub texts: Vec<TextTrack>,
-    /// What was passed over or put right, in words for people: cover art, tracks of text, oddities.
+    /// What was skipped or corrected, as text for people: cover art, text tracks, irregularities.
     pub notes: Vec<String>,
-    /// All packets of a transport stream as they lie in the file, as one track more: what is sent to those who want the stream as
-    /// it is. See [`Title::as_transport_stream`].
+    /// All packets of a transport stream as they lie in the file, as an additional track for
+    /// clients that want the unmodified stream. See [`Title::as_transport_stream`].
     pub multiplex: Option<Box<Track>>,
-    /// What its samples' offsets count, where something lies between the packets in the file.
+    /// The view that its sample offsets refer to, if the file has other bytes between the packets.
     pub multiplex_view: Option<View>,
-    /// Where it may be cut into slices, and what players need before each of them.
+    /// Where it may be cut into slices, and the tables that players need before each slice.
     pub entry_points: Option<Box<EntryPoints>>,
 }
 
 impl Title {
-    /// An MP4 film of these tracks, without a name. It is as long as the longest track's samples, if they are presented as
-    /// they are decoded.
+    /// Creates an MP4 film of these tracks, without a name. It ends with the longest track's
+    /// samples, assuming that they are presented when they are decoded.
     pub fn new(tracks: Vec<Track>) -> Title {
         let ends = tracks
             .iter()
@@ -63,21 +63,21 @@ impl Title {
         }
     }
 
-    /// All tracks that have sample records, in the order of these.
+    /// Returns all tracks that have sample records, in the order of the records.
     pub fn recorded(&self) -> impl Iterator<Item = &Track> {
         self.tracks.iter().chain(self.multiplex.as_deref())
     }
 
-    /// The same, to change them.
+    /// Like `recorded`, for modification.
     pub fn recorded_mut(&mut self) -> impl Iterator<Item = &mut Track> {
         self.tracks.iter_mut().chain(self.multiplex.as_deref_mut())
     }
 }
 
-/// Container layouts.
+/// Container formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Container {
-    /// MP4 with all its samples in `moov`.
+    /// MP4 with all samples in `moov`.
     Mp4,
     /// MP4 with movie fragments (`moof`).
     FragmentedMp4,
@@ -85,13 +85,13 @@ pub enum Container {
     Matroska,
     /// MPEG transport stream.
     TransportStream,
-    /// MPEG program stream, or system stream of MPEG-1.
+    /// MPEG program stream, or MPEG-1 system stream.
     ProgramStream,
-    /// A stream of H.264, H.265, MPEG-1 or MPEG-2 picture by itself.
+    /// An elementary stream of H.264, H.265, MPEG-1 or MPEG-2 video.
     ElementaryStream,
 }
 
-/// Picture or sound.
+/// The kind of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// Video.
@@ -103,54 +103,54 @@ pub enum Kind {
 /// One track of a title.
 ///
 /// The film's presentation timeline begins with 0 at the first picture that can be shown: the sync
-/// sample at or before the start that the edit list asks for. Sound decoded only to prime its
-/// decoder lies before 0. Where sound begins earlier than that (0.1 s or five frames before the
-/// first picture), or there is no picture, 0 is where the sound begins, and the first picture may
-/// come late. A sample is presented at `dts + cts + shift` ticks.
+/// sample at or before the start given by the edit list. Audio that only primes its decoder lies
+/// before 0. If audio begins earlier than that (0.1 s or five frames before the first picture), or
+/// there is no video, 0 is the beginning of the audio, and the first picture may come later. A
+/// sample is presented at `dts + cts + shift` ticks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Track {
-    /// track_ID in the file.
+    /// The track_ID in the file.
     pub id: u32,
-    /// Picture or sound.
+    /// Video or audio.
     pub kind: Kind,
     /// Codec and its configuration.
     pub codec: Codec,
-    /// Ticks a second of all tick values of this track.
+    /// Ticks per second for all tick values of this track.
     pub timescale: u32,
-    /// Ticks from media to presentation time: edit lists and the film's zero in one number.
+    /// Offset in ticks from media to presentation time, combining edit lists and the film's zero.
     pub shift: i64,
-    /// ISO 639-2/T or BCP 47 language, `None` for undetermined.
+    /// The language (ISO 639-2/T or BCP 47), `None` if undetermined.
     pub language: Option<String>,
-    /// The track's own name (`hdlr` or `©nam` of the track), if it says something.
+    /// The track's own name (`hdlr` or `©nam` of the track), if it is meaningful.
     pub name: Option<String>,
-    /// tkhd's "enabled" flag: the track players should take without being asked.
+    /// The "enabled" flag of tkhd, which marks the track that players should choose by default.
     pub enabled: bool,
     /// Number of samples.
     pub samples: u32,
-    /// Media bytes of all samples.
+    /// The bytes of all samples.
     pub bytes: u64,
-    /// Ticks of all samples together.
+    /// The total duration of all samples, in ticks.
     pub duration: u64,
-    /// GOPs, or parts of such as are too long to be held at once; see [`Group`].
+    /// GOPs, or parts of GOPs that are too long to be held at once; see [`Group`].
     pub groups: Groups,
-    /// What its groups become over RTP, once that was counted.
+    /// What its groups become over RTP, once that has been counted.
     pub packets: Packets,
-    /// Where its samples are found in the file, where they lie in a view.
+    /// The positions of its samples in the file, if they lie in a view.
     pub places: Places,
-    /// What each of its samples begins with that is not in the file (header stripping of Matroska).
+    /// The bytes stripped from each sample's beginning in the file (Matroska header stripping).
     pub stripped: Vec<u8>,
-    /// From where on packets with other numbers than [`Track::id`] carry it, in the order of the file.
+    /// Changes of its packets' identifier from [`Track::id`] to others, in file order.
     pub moves: Vec<Move>,
-    /// For video.
+    /// Present for video.
     pub picture: Option<Picture>,
-    /// For audio.
+    /// Present for audio.
     pub sound: Option<Sound>,
-    /// The `stsd` sample entry, a whole box, verbatim: initialisation segments carry it on.
+    /// The whole `stsd` sample entry box, copied unchanged into initialisation segments.
     pub sample_entry: Vec<u8>,
 }
 
 impl Track {
-    /// A track without samples, of which nothing else is known: enabled, and its presentation time is its media time.
+    /// Creates an enabled track without samples, whose presentation time equals its media time.
     pub fn new(id: u32, kind: Kind, codec: Codec, timescale: u32) -> Track {
         Track {
             id,
@@ -176,29 +176,29 @@ impl Track {
     }
 }
 
-/// A run of samples that is planned and held in memory at once: a GOP, or a part of a long one, or
-/// for sound the frames that lie beside each other.
+/// A run of samples that is planned and held in memory at once: a GOP, a part of a long GOP, or for
+/// audio, adjacent frames.
 ///
-/// A group ends before the next sync sample, and wherever [`Group::MAX_SAMPLES`] or
-/// [`Group::MAX_SPAN`] is reached. Where most samples are sync samples, it ends before the first
-/// that comes half a second (sound: a second) or more after its beginning.
+/// A group ends before the next sync sample, and when [`Group::MAX_SAMPLES`] or [`Group::MAX_SPAN`]
+/// is reached. If most samples are sync samples, it ends before the first one that comes half a
+/// second (audio: one second) or more after its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
-    /// First sample.
+    /// The number of the first sample.
     pub first: u32,
     /// Number of samples.
     pub count: u32,
-    /// Decode time of the first sample, in ticks.
+    /// The decode time of the first sample, in ticks.
     pub dts: i64,
-    /// Composition offset of the first sample, in ticks.
+    /// The composition offset of the first sample, in ticks.
     pub cts: i32,
-    /// Media bytes of the samples.
+    /// The bytes of the samples.
     pub bytes: u32,
     /// Whether the first sample is a sync sample.
     pub sync: bool,
 }
 
-/// A track's groups in the order of their samples.
+/// A track's groups, in the order of their samples.
 pub type Groups = Paged<Group>;
 
 impl Record for Group {
@@ -230,28 +230,28 @@ impl Record for Group {
 }
 
 impl Group {
-    /// Most samples of a group.
+    /// The maximum number of samples in a group.
     pub const MAX_SAMPLES: u32 = 256;
-    /// Most bytes of the file from a group's lowest to its highest, unless one sample is longer.
+    /// The maximum span of a group's bytes in the file, unless a single sample is longer.
     pub const MAX_SPAN: u64 = 256 * 1024;
 }
 
-/// How a picture is to be shown.
+/// The display properties of video.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Picture {
     /// Coded width in pixels, from the sample entry.
     pub width: u16,
     /// Coded height in pixels.
     pub height: u16,
-    /// Pixel aspect ratio (`pasp`), 1:1 where the film says nothing.
+    /// Pixel aspect ratio (`pasp`), 1:1 if the film does not state it.
     pub pixel_aspect: (u32, u32),
-    /// tkhd's transformation matrix (rotation), as in the file: 16.16, last column 2.30.
+    /// The transformation matrix of tkhd (rotation) as stored in the file: 16.16, last column 2.30.
     pub matrix: [i32; 9],
-    /// tkhd's width and height, 16.16.
+    /// The width and height of tkhd, 16.16.
     pub display: (u32, u32),
 }
 
-/// How sound is to be heard.
+/// The playback properties of audio.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sound {
     /// Sampling rate in Hz.
@@ -261,19 +261,19 @@ pub struct Sound {
 }
 
 impl Track {
-    /// Presentation time of a sample with this decode time and composition offset.
+    /// Returns the presentation time of a sample with this decode time and composition offset.
     pub fn presentation(&self, dts: i64, cts: i32) -> Nanos {
         let shown = dts.saturating_add(cts.into()).saturating_add(self.shift);
         ticks_to_nanos(shown, self.timescale)
     }
 
-    /// Decode time on the presentation timeline: when the sample should leave, not before.
+    /// Returns the decode time on the presentation timeline: the time when the sample should leave.
     pub fn decode(&self, dts: i64) -> Nanos {
         ticks_to_nanos(dts.saturating_add(self.shift), self.timescale)
     }
 
-    /// The samples of group number `group` with their decode times; `track` is this track's index
-    /// in its title.
+    /// Returns the samples of group number `group` with their decode times. `track` is this track's
+    /// index in its title.
     pub fn read_group(
         &self,
         track: usize,
@@ -303,12 +303,12 @@ impl Track {
             .collect())
     }
 
-    /// The last group that begins with a sync sample presented at or before `at`; the first such
-    /// group where none does. This is where a decoder starts to show `at`.
+    /// Returns the last group that begins with a sync sample presented at or before `at`, or the
+    /// first such group if there is none. A decoder starts here to show `at`.
     pub fn sync_group_at(&self, at: Nanos) -> usize {
-        // Only sync samples are shown in the order they are stored: the first sample of any other
-        // group may be a B-picture, shown before what the group ahead of it begins with. So the
-        // search asks of each group which sync group it belongs to.
+        // Only sync samples are presented in storage order: the first sample of any other group may
+        // be a B-picture, presented before the first sample of the previous group. So the search
+        // asks which sync group each group belongs to.
         let head = |group: usize| self.groups.last_up_to(group, |group| group.sync);
         let (mut low, mut high) = (0, self.groups.len());
         let mut found = None;
@@ -330,15 +330,15 @@ impl Track {
             .unwrap_or(0)
     }
 
-    /// The last group whose first sample leaves at or before `at` by [`Track::decode`]; group 0
-    /// where none does.
+    /// Returns the last group whose first sample leaves at or before `at` by [`Track::decode`], or
+    /// group 0 if there is none.
     pub fn group_at(&self, at: Nanos) -> usize {
         self.groups
             .partition_point(|group| self.decode(group.dts) <= at)
             .saturating_sub(1)
     }
 
-    /// The group that holds sample number `sample`, if there is such a sample.
+    /// Returns the group that contains sample number `sample`, if that sample exists.
     pub fn group_of_sample(&self, sample: u32) -> Option<usize> {
         let after = self.groups.partition_point(|group| group.first <= sample);
         let number = after.checked_sub(1)?;
@@ -346,11 +346,12 @@ impl Track {
         (sample - group.first < group.count).then_some(number)
     }
 
-    /// The last sync sample presented at or before `at`; the first one of the track where none is.
+    /// Returns the last sync sample presented at or before `at`, or the track's first one if there
+    /// is none.
     ///
-    /// For a picture this is where a decoder starts to show `at`; for sound, and for picture that is
-    /// all sync samples, the sample that is heard or seen at `at`. `track` is this track's index in
-    /// its title. The answer's group is where the sample lies.
+    /// For video, a decoder starts here to show `at`. For audio, and for video that consists of
+    /// sync samples only, it is the sample that is heard or seen at `at`. `track` is this track's
+    /// index in its title. The result's group contains the sample.
     pub fn sync_sample_at(
         &self,
         track: usize,
@@ -380,19 +381,19 @@ impl Track {
     }
 }
 
-/// Where playing starts; see [`Track::sync_sample_at`].
+/// The sample at which playback starts; see [`Track::sync_sample_at`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncSample {
-    /// Index into [`Track::groups`].
+    /// The index into [`Track::groups`].
     pub group: usize,
-    /// The sample's number in its track, from 0.
+    /// The sample's number in its track, counted from 0.
     pub number: u32,
     /// The sample and its decode time.
     pub timed: TimedSample,
 }
 
 impl Title {
-    /// The picture's track, and its index: the first enabled one, else the first.
+    /// Returns the video track and its index: the first enabled one, otherwise the first.
     pub fn video(&self) -> Option<(usize, &Track)> {
         let mut all = self
             .tracks
@@ -404,7 +405,7 @@ impl Title {
             .or_else(|| all.next())
     }
 
-    /// Sound tracks with their indices, in file order.
+    /// Returns the audio tracks and their indices, in file order.
     pub fn audio(&self) -> impl Iterator<Item = (usize, &Track)> {
         self.tracks
             .iter()

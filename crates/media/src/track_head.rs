@@ -1,4 +1,4 @@
-//! A track is made of what its container says of it, its sample entry and its samples.
+//! Builds a track from its container's description, its sample entry and its samples.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::mp4::Entry;
 use crate::samples::SampleTable;
 use crate::title::{Kind, Picture, Track};
 
-/// What a container says of a track, its samples and its codec apart.
+/// A container's description of a track, without its samples and its codec.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TrackHead {
     pub id: u32,
@@ -17,18 +17,18 @@ pub(crate) struct TrackHead {
     pub language: Option<String>,
     pub name: Option<String>,
     pub enabled: bool,
-    /// Decode time of the first sample.
+    /// The decode time of the first sample.
     pub dts: i64,
-    /// tkhd's matrix.
+    /// The transformation matrix of tkhd.
     pub matrix: [i32; 9],
-    /// tkhd's width and height, 16.16.
+    /// The width and height of tkhd, 16.16.
     pub display: (u32, u32),
     /// See [`Track::stripped`].
     pub stripped: Vec<u8>,
 }
 
 impl TrackHead {
-    /// The track with these samples, and the media time at which the last of them ends.
+    /// Builds the track; also returns the media time at which the last of these samples ends.
     pub fn track(self, entry: Entry, samples: &SampleTable) -> (Track, i64) {
         let (mut dts, mut end, mut bytes, mut sync) = (self.dts, None, 0, 0);
         for sample in samples.iter() {

@@ -1,4 +1,4 @@
-//! A part of a view is made of the file, whatever the view is.
+//! Makes parts of a view from the file, for every kind of view.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::samples::{Samples, SamplesError};
 use crate::title::{Title, Track};
 use crate::{Codec, matroska, mpeg};
 
-/// The making of some bytes of a view.
+/// The process of making some bytes of a view.
 #[derive(Debug)]
 pub struct Filling(Way);
 
@@ -19,7 +19,8 @@ enum Way {
 }
 
 impl Filling {
-    /// Of the bytes `range` of the view of a film whose file has `len` bytes. `None`: the film has no view.
+    /// Starts making the bytes `range` of the view of a film whose file has `len` bytes. Returns
+    /// `None` if the film has no view.
     ///
     /// # Errors
     /// The film's sample records cannot be read.
@@ -43,7 +44,7 @@ impl Filling {
         Ok(Some(Filling(way)))
     }
 
-    /// Bytes of the file that are needed.
+    /// Returns the byte range of the file that is needed.
     pub fn wanted(&self) -> Range<u64> {
         match &self.0 {
             Way::Streams(filling) => filling.wanted(),
@@ -52,8 +53,8 @@ impl Filling {
         }
     }
 
-    /// Makes the bytes, of those that are wanted of the file. What is gathered on the way is put into `room`, which is best kept
-    /// for the next part.
+    /// Makes the bytes from the requested bytes of the file. `room` holds intermediate data;
+    /// callers should reuse it for the next part.
     pub fn fill(&mut self, file: &[u8], into: &mut [u8], room: &mut Vec<Vec<u8>>) -> Filled {
         match &mut self.0 {
             Way::Streams(filling) => filling.fill(file, into, room),

@@ -1,18 +1,18 @@
-//! The headers of Vorbis, which its decoders are set up by (Vorbis I specification, section 4.2), as containers carry them:
-//! laced as in Ogg.
+//! The Vorbis headers from which decoders are configured (Vorbis I specification, section 4.2), in
+//! the form in which containers carry them: laced as in Ogg.
 
 use serde::{Deserialize, Serialize};
 
-/// The objectTypeIndication by which `esds` names it. Nobody has registered it; ffmpeg and GPAC write and read it.
+/// The unregistered objectTypeIndication of Vorbis in `esds`, as ffmpeg and GPAC use it.
 pub(crate) const OBJECT_TYPE: u8 = 0xdd;
-/// Bytes of an identification header (section 4.2.2).
+/// The size of an identification header in bytes (section 4.2.2).
 const IDENTIFICATION: usize = 30;
-/// No setup header comes near this.
+/// The maximum size of a setup header in bytes; real ones are far smaller.
 const MOST_SETUP: usize = 15_000;
-/// A comment header without comments: nothing that a decoder needs.
+/// A comment header without comments. Decoders need none.
 const COMMENTS: [u8; 16] = *b"\x03vorbis\0\0\0\0\0\0\0\0\x01";
 
-/// What is known of Vorbis.
+/// The configuration of Vorbis.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VorbisConfig {
     /// The identification header.
@@ -22,8 +22,9 @@ pub struct VorbisConfig {
 }
 
 impl VorbisConfig {
-    /// Reads three headers behind each other, ahead of which stand their number less one and the lengths of the first two, in
-    /// bytes of which all but the last are 255. Comments are passed over: some hold whole pictures.
+    /// Reads three consecutive headers. Before them come their number minus one and the lengths of
+    /// the first two, each as bytes of 255 and a last one below. Comments are skipped: some contain
+    /// whole pictures.
     pub fn parse(bytes: &[u8]) -> Option<VorbisConfig> {
         let mut bytes = bytes.strip_prefix(&[2])?;
         let mut length = || {
@@ -48,25 +49,25 @@ impl VorbisConfig {
         (config.channels() > 0 && config.rate() > 0).then_some(config)
     }
 
-    /// Channels.
+    /// Returns the number of channels.
     pub fn channels(&self) -> u8 {
         self.identification[11]
     }
 
-    /// Samples a second.
+    /// Returns the sampling rate in Hz.
     pub fn rate(&self) -> u32 {
         let head = &self.identification;
         u32::from_le_bytes([head[12], head[13], head[14], head[15]])
     }
 
-    /// The three headers, one after the other, and where the second and third begin.
+    /// Returns the three headers one after the other, and where the second and the third begin.
     pub fn headers(&self) -> (Vec<u8>, [usize; 2]) {
         let second = self.identification.len();
         let headers = [&self.identification[..], &COMMENTS, &self.setup].concat();
         (headers, [second, second + COMMENTS.len()])
     }
 
-    /// The headers as [`VorbisConfig::parse`] reads them.
+    /// Returns the headers in the form that [`VorbisConfig::parse`] reads.
     pub(crate) fn laced(&self) -> Vec<u8> {
         let (headers, _) = self.headers();
         let lengths = [2, self.identification.len() as u8, COMMENTS.len() as u8];

@@ -1,21 +1,22 @@
-//! What decoders of VP8 and VP9 are set up by, where a container does not say: it is made of the first frame (RFC 6386 9.1; VP9
-//! Bitstream Specification 6.2; VP Codec ISO Media File Format Binding 1.0).
+//! Builds the configuration of VP8 and VP9 from the first frame, for containers that do not state
+//! it (RFC 6386 9.1; VP9 Bitstream Specification 6.2; VP Codec ISO Media File Format Binding 1.0).
 
 use crate::mp4::Bits;
 use crate::sample_entry::boxed;
 
-/// What begins the header of a sync frame.
+/// The sync code in the header of a sync frame.
 const SYNC: u32 = 0x49_83_42;
-/// color_space: that of computers' screens.
+/// The color_space value of sRGB.
 const SRGB: u32 = 7;
-/// chromaSubsampling: 4:2:0 with samples where those of luma are, 4:2:2, 4:4:4.
+/// The chromaSubsampling values of 4:2:0 (colocated with luma), 4:2:2 and 4:4:4.
 const C420: u8 = 1;
 const C422: u8 = 2;
 const C444: u8 = 3;
-/// Primaries, transfer and matrix (ITU-T H.273) that are not stated.
+/// Unspecified primaries, transfer characteristics and matrix (ITU-T H.273).
 const UNSTATED: [u8; 3] = [2, 2, 2];
 
-/// Ten times a level, and most luma samples a second and of a picture (VP9 Bitstream Specification annex A).
+/// Ten times the level, the maximum luma sample rate and the maximum luma picture size (VP9
+/// Bitstream Specification annex A).
 const LEVELS: [(u8, u64, u64); 14] = [
     (10, 829_440, 36_864),
     (11, 2_764_800, 73_728),
@@ -33,7 +34,7 @@ const LEVELS: [(u8, u64, u64); 14] = [
     (62, 4_706_009_088, 35_651_584),
 ];
 
-/// What a sync frame says of all.
+/// The properties of a stream according to its sync frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Head {
     profile: u8,
@@ -43,7 +44,7 @@ struct Head {
     colours: [u8; 3],
 }
 
-/// `vpcC` of VP8, which has one form of pictures only.
+/// Returns `vpcC` for VP8, which has a single picture format.
 pub(crate) fn vp8(frame: &[u8]) -> Option<Vec<u8>> {
     let head = Head {
         profile: frame.first()? >> 1 & 7,
@@ -55,13 +56,13 @@ pub(crate) fn vp8(frame: &[u8]) -> Option<Vec<u8>> {
     (head.profile < 4).then(|| vpcc(head, 0))
 }
 
-/// `vpcC` of VP9 in pictures of this size, so many in a second.
+/// Returns `vpcC` for VP9 video with this picture size and this many pictures per second.
 pub(crate) fn vp9(frame: &[u8], size: (u16, u16), rate: u32) -> Option<Vec<u8>> {
     Some(vpcc(Head::parse(frame)?, level(size, rate)))
 }
 
 impl Head {
-    /// Of the uncompressed header of a frame of VP9.
+    /// Parses the uncompressed header of a VP9 frame.
     fn parse(frame: &[u8]) -> Option<Head> {
         let mut bits = Bits::new(frame);
         if bits.take(2)? != 2 {
@@ -115,7 +116,7 @@ impl Head {
     }
 }
 
-/// The lowest level that pictures of this size fit, so many in a second.
+/// Returns the lowest level that allows this picture size at this many pictures per second.
 fn level(size: (u16, u16), rate: u32) -> u8 {
     let samples = u64::from(size.0) * u64::from(size.1);
     let fits = |level: &&(u8, u64, u64)| samples <= level.2 && samples * u64::from(rate) <= level.1;
@@ -148,7 +149,7 @@ mod tests {
         let frame = [0b1001_0000, 0x49, 0x83, 0x42, 0b0101_0000, 0];
         let made = vp9(&frame, (3840, 2160), 60).unwrap();
         assert_eq!(made[8..], [1, 0, 0, 0, 2, 51, 0xa2, 9, 14, 9, 0, 0]);
-        // One that is no sync frame.
+        // Not a sync frame.
         assert_eq!(
             vp9(&[0b1000_0100, 0x49, 0x83, 0x42, 0x40], (16, 16), 30),
             None

@@ -1,31 +1,32 @@
-//! Dates and times of day as containers state them, in nanoseconds since 1970 (UTC).
+//! Converts dates and times of containers to nanoseconds since 1970 (UTC).
 
 use crate::time::{Nanos, SECOND};
 
-/// Seconds from the beginning of 1904 to that of 1970.
+/// Seconds from the beginning of 1904 to the beginning of 1970.
 const FROM_1904: i64 = 2_082_844_800;
-/// Seconds from 1970 to the beginning of 2001.
+/// Seconds from the beginning of 1970 to the beginning of 2001.
 const TO_2001: i64 = 978_307_200;
-/// The number of 1970's first day in the modified Julian calendar.
+/// The number of the first day of 1970 in the modified Julian calendar.
 const DAY_OF_1970: i64 = 40_587;
 
-/// Of so many seconds after 1970; `None`: the date is none at which a film was made.
+/// Converts seconds since 1970. `None` for 1970 and before: no film has such a date.
 fn of_seconds(seconds: i64) -> Option<Nanos> {
     (seconds > 0).then(|| seconds.checked_mul(SECOND)).flatten()
 }
 
-/// Of so many seconds after 1904 (ISO/IEC 14496-12 8.2.2.3); 0 states nothing.
+/// Converts seconds since 1904 (ISO/IEC 14496-12 8.2.2.3); 0 means that no date is stated.
 pub(crate) fn since_1904(seconds: u64) -> Option<Nanos> {
     of_seconds(i64::try_from(seconds).ok()?.checked_sub(FROM_1904)?)
 }
 
-/// Of so many nanoseconds after 2001 (RFC 9559 section 5.1.2.11).
+/// Converts nanoseconds since 2001 (RFC 9559 section 5.1.2.11).
 pub(crate) fn since_2001(nanos: i64) -> Option<Nanos> {
     let nanos = nanos.checked_add(TO_2001 * SECOND)?;
     (nanos > 0).then_some(nanos)
 }
 
-/// Of a day's number in the modified Julian calendar, and hours, minutes and seconds in decimal digits (ETSI EN 300 468 annex C).
+/// Converts a day's number in the modified Julian calendar, and hours, minutes and seconds as
+/// decimal digits (ETSI EN 300 468 annex C).
 pub(crate) fn of_dvb([day_high, day_low, hours, minutes, seconds]: [u8; 5]) -> Option<Nanos> {
     let digits = |byte: u8, most: u8| {
         let (tens, ones) = (byte >> 4, byte & 15);

@@ -1,4 +1,4 @@
-//! Long lists of numbers, which may lie in scratch space, and such lists sorted.
+//! Long lists of numbers, sorted if required, which may lie in scratch space.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,10 +6,10 @@ use std::collections::BinaryHeap;
 use crate::scratch::Scratch;
 use crate::spool::Spool;
 
-/// Numbers that are sorted in memory at once.
+/// The number of numbers sorted in memory at once.
 const RUN: usize = 64 << 10;
-/// Numbers of each run that are in memory while runs are merged: all runs of as many numbers as a film may have samples take
-/// less than a megabyte.
+/// The number of numbers per run held in memory during a merge: for the maximum number of samples,
+/// all runs together take less than a megabyte.
 const WINDOW: usize = 256;
 
 /// A list of numbers.
@@ -17,12 +17,12 @@ const WINDOW: usize = 256;
 pub(crate) struct Words(Spool<8>);
 
 impl Words {
-    /// An empty list.
+    /// Creates an empty list.
     pub fn new(scratch: &Scratch) -> Words {
         Words(Spool::new(scratch))
     }
 
-    /// These numbers in ascending order.
+    /// Returns these numbers in ascending order.
     pub fn sorted(numbers: impl Iterator<Item = i64>, scratch: &Scratch) -> Words {
         let mut runs = Words::new(scratch);
         let mut run = Vec::new();
@@ -44,11 +44,11 @@ impl Words {
         run.drain(..).for_each(|number| self.push(number));
     }
 
-    /// One list of runs of [`RUN`] sorted numbers.
+    /// Merges runs of [`RUN`] sorted numbers into one list.
     fn merged(&self, scratch: &Scratch) -> Words {
         let starts = (0..self.len()).step_by(RUN);
         let mut runs: Vec<Run> = starts.map(|start| Run::new(self, start)).collect();
-        // The next number of each.
+        // The next number of each run.
         let mut nexts = BinaryHeap::new();
         for (nth, run) in runs.iter_mut().enumerate() {
             nexts.extend(run.next().map(|number| Reverse((number, nth))));
@@ -66,36 +66,36 @@ impl Words {
         self.0.push(number.to_le_bytes());
     }
 
-    /// How many there are.
+    /// Returns how many numbers there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// All of them in order; they end early where they cannot be read back.
+    /// Iterates over the numbers in order; stops early if they cannot be read back.
     pub fn iter(&self) -> impl Iterator<Item = i64> + Clone + '_ {
         self.0.records().map(i64::from_le_bytes)
     }
 
-    /// The number at a place.
+    /// Returns the number at an index.
     pub fn get(&self, at: usize) -> Option<i64> {
         let mut bytes = [0; 8];
         let is_read = at < self.len() && self.0.read_at(at * 8, &mut bytes);
         is_read.then_some(i64::from_le_bytes(bytes))
     }
 
-    /// The last number.
+    /// Returns the last number.
     pub fn last(&self) -> Option<i64> {
         self.0.last().copied().map(i64::from_le_bytes)
     }
 }
 
-/// Some numbers of a list, in order.
+/// A range of a list, read in order.
 struct Run<'a> {
     of: &'a Words,
-    /// Those that are not in memory yet.
+    /// The numbers that are not in memory yet.
     next: usize,
     end: usize,
-    /// Those that are, the next one last.
+    /// The numbers in memory, in reverse order.
     window: Vec<i64>,
 }
 

@@ -1,4 +1,4 @@
-//! Where players can be given slices of a transport stream from, and the tables that hold there.
+//! Where slices of a transport stream can begin, and the tables that apply there.
 
 mod made;
 mod sent;
@@ -11,7 +11,7 @@ use reelway_media::{EntryPoint, EntryPoints, Index, IndexOptions, index_with};
 use reelway_mux::mpeg::Packets;
 use sent::sent;
 
-/// Where the sound goes on behind a change of the map.
+/// The PID to which the sound moves when the map changes.
 const MOVED: u16 = 0x102;
 
 fn index(file: &[u8]) -> Index {
@@ -26,12 +26,12 @@ fn entries(index: &Index) -> EntryPoints {
     *index.title.entry_points.clone().expect("entry points")
 }
 
-/// A film of 40 pictures, of which each eighth is one that decoders can start at, with tables before every third packet.
+/// A film of 40 pictures. Decoders can start at every eighth; tables precede every third packet.
 fn made(around: (usize, usize)) -> Vec<u8> {
     film(&vec![vec![900]; 40], &[90; 75], 5, &[1, 0, 2], around).0
 }
 
-/// Where the packets lie with which these pictures begin.
+/// The positions of the packets that begin these pictures.
 fn places(file: &[u8]) -> Vec<u64> {
     let starts =
         |packet: &[u8]| packet[1] == 0x41 && packet[2] == PICTURE as u8 && packet[3] & 0x10 != 0;
@@ -61,7 +61,7 @@ fn tables(programmes: &[(u16, u16)], sound: u16) -> Vec<u8> {
     packets.bytes
 }
 
-/// What a section's packet carries: all behind its header and its adaptation field.
+/// The section in a packet, without header and adaptation field.
 fn carried(packet: &[u8]) -> &[u8] {
     let payload = match packet[3] & 0x20 {
         0 => &packet[4..],
@@ -90,7 +90,7 @@ fn each_begins_with_the_packet_of_a_picture_that_decoders_can_start_at() {
         panic!("{:?}", entries.tables);
     };
     assert_eq!((tables.place, tables.packets.len()), (0, 2 * 188));
-    // The same sections, in packets of our own.
+    // The same sections, repacked.
     for (own, packet) in tables.packets.chunks(188).zip(file.chunks(188)) {
         assert_eq!((own[0], &own[1..3]), (0x47, &packet[1..3]));
         assert_eq!(carried(own), carried(packet));
@@ -109,7 +109,7 @@ fn what_lies_between_packets_does_not_count() {
 
 #[test]
 fn the_first_behind_a_jump_of_the_time_says_so() {
-    // The time begins again with the second half.
+    // The time restarts with the second half.
     let once = made((0, 0));
     let twice = once.repeat(2);
     let entries = entries(&index(&twice));
@@ -122,7 +122,7 @@ fn the_first_behind_a_jump_of_the_time_says_so() {
     assert_eq!(entries.points.len(), 10);
     assert_eq!(jumps, [once.len() as u64 + places(&once)[0]]);
     assert_eq!(entries.tables.len(), 1, "the same tables");
-    // Stamps that begin again after 26.5 hours do not jump: the film's do.
+    // Stamps that wrap after 26.5 hours, as the film's do, are not jumps.
     assert!(entries.points.iter().take(5).all(|entry| !entry.jumps));
 }
 
@@ -142,7 +142,7 @@ fn tables_are_noted_where_the_streams_change() {
     let file = [once.clone(), other.clone()].concat();
     let entries = entries(&index(&file));
     let noted: Vec<u64> = entries.tables.iter().map(|tables| tables.place).collect();
-    // The packet behind the PAT.
+    // The packet after the PAT.
     let changed = once.len() as u64 + 188;
     assert_eq!(noted, [0, changed]);
     let packets = &entries.tables[1].packets;

@@ -1,4 +1,4 @@
-//! Films in movie fragments, by all the ways their samples may be addressed and timed.
+//! Fragmented films, with all ways of addressing and timing their samples.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::ops::Range;
 use common::*;
 use reelway_media::{Container, Index, IndexErrorKind, Kind};
 
-/// One `trun`: its flags and the numbers of its table; its samples' sizes.
+/// One `trun`: its flags, the numbers of its table, and its samples' sizes.
 struct Run {
     version: u8,
     flags: u32,
@@ -20,19 +20,20 @@ struct Run {
 struct Part {
     track: u32,
     time: Option<u64>,
-    /// More flags of `tfhd` and their values.
+    /// Additional flags of `tfhd` and their values.
     head: (u32, Vec<u32>),
     runs: Vec<Run>,
 }
 
-/// How data offsets are given.
+/// The form of data offsets.
 #[derive(Clone, Copy, PartialEq)]
 enum Base {
     Moof,
     Absolute,
-    /// No base; each run says its offset from `moof`, but only in the first `traf`: later ones count from the end of the data before.
+    /// No base; only runs of the first `traf` state offsets from `moof`, later ones follow the
+    /// previous data.
     Nothing,
-    /// As `Nothing`, and not even the runs after the first say where they begin.
+    /// Like `Nothing`, but only the first run states where it begins.
     Silent,
 }
 
@@ -42,7 +43,7 @@ const FLAGS: u32 = 0x400;
 const CTS: u32 = 0x800;
 const NON_SYNC: u32 = 0x0101_0000;
 
-/// Appends `moof` and `mdat` of these parts to `film`; gives where the samples of each track lie.
+/// Appends `moof` and `mdat` of these parts to `film`, and sample positions to `places`.
 fn fragment(film: &mut Vec<u8>, parts: &[Part], base: Base, places: &mut [Vec<Range<u64>>]) {
     let start = film.len() as u64;
     let build = |data: u64, places: Option<&mut [Vec<Range<u64>>]>| {
@@ -128,7 +129,7 @@ fn tracks() -> [Track; 2] {
     [empty(Track::picture(1, 0, 1)), empty(Track::sound(2, 0))]
 }
 
-/// Two seconds of picture in two runs, and sound.
+/// Two seconds of video in two runs, and audio.
 fn parts(number: u64) -> Vec<Part> {
     let pictures = |flags: Option<u32>| Run {
         version: 0,
@@ -203,7 +204,7 @@ fn defaults_and_first_sample_flags_say_what_runs_leave_unsaid() {
     );
     assert_eq!(index.title.duration, 1_200_000_000);
 
-    // tfhd goes before trex; nothing in the run's table at all.
+    // tfhd has priority over trex; the run's table is empty.
     let run = Run {
         version: 0,
         flags: 0,
@@ -264,7 +265,7 @@ fn composition_offsets_may_be_signed_in_both_versions() {
 fn a_fragments_own_time_puts_the_last_duration_right() {
     let mut film = head(&tracks(), [[40, 0, NON_SYNC], [1024, 0, 0]]);
     let mut places = vec![vec![], vec![]];
-    // The second begins 60 ms late, the third 30 ms early, the fourth an hour later.
+    // The second one begins 60 ms late, the third 30 ms early, the fourth an hour later.
     for time in [0, 460, 830, 3_600_000] {
         let mut parts = parts(0);
         parts[0].time = Some(time);
@@ -315,7 +316,7 @@ fn samples_of_moov_come_before_those_of_fragments() {
 fn index_boxes_and_unknown_tracks_are_passed_over() {
     let (film, places) = film(Base::Silent);
     let moof = film.windows(4).position(|kind| kind == b"moof").unwrap() - 4;
-    // Between moov and the first moof; data is addressed from moof, so all of it may move.
+    // Between moov and the first moof: data is addressed from moof, so all of it may move.
     let more = [
         boxed(b"sidx", &[&[0; 40]]),
         boxed(b"styp", &[b"msdh"]),
@@ -330,7 +331,7 @@ fn index_boxes_and_unknown_tracks_are_passed_over() {
         .collect();
     assert_eq!(common::places(&index(&moved).unwrap(), 0), expected);
 
-    // Track 1 is of a codec nobody knows: only its data's length counts.
+    // Track 1 has an unknown codec: only the length of its data matters.
     let mut unknown = tracks();
     unknown[0].entries = vec![visual(b"zzzz", &[])];
     let mut film = head(&unknown, [[40, 0, NON_SYNC], [1024, 0, NON_SYNC]]);

@@ -1,5 +1,5 @@
-//! Films that are cut off, damaged, or made to do harm: an error that names box and byte, or a film
-//! whose samples lie in the file; never a panic, never more memory than the file is worth.
+//! Films that are truncated, damaged or malicious result in an error that names box and byte, or in
+//! a film whose samples lie within the file. They never cause a panic or excessive memory use.
 
 mod common;
 
@@ -7,7 +7,7 @@ use common::*;
 use proptest::prelude::*;
 use reelway_media::{Index, IndexError, IndexErrorKind, RECORD_BYTES};
 
-/// A film of everything: several tables, edits, names, two sounds.
+/// A film with a bit of everything: several tables, edits, names, two audio tracks.
 fn progressive() -> Vec<u8> {
     let mut picture = Track::picture(1, 60, 12).with_cts(|n| [40, 120, 0, 0][n % 4]);
     picture.edits = vec![(100, -1), (2400, 40)];
@@ -27,7 +27,7 @@ fn progressive() -> Vec<u8> {
     write_with(&[picture, sound, other], &udta).0
 }
 
-/// A fragmented film whose `moov` has samples too.
+/// A fragmented film whose `moov` also has samples.
 fn fragmented() -> Vec<u8> {
     let mvex = boxed(
         b"mvex",
@@ -58,9 +58,10 @@ fn fragmented() -> Vec<u8> {
     film
 }
 
-/// What holds of every film that is taken.
+/// Checks what must hold for every accepted film.
 fn sound_and_bounded(index: &Index, len: usize) {
-    // Samples lie in the file, or in its view, in which the length of a unit may take a byte more than its start code.
+    // Samples lie in the file or its view, in which a unit's length may take one byte more than a
+    // start code.
     let bytes = index.title.view.map_or(len as u64, |view| view.bytes);
     assert!(bytes <= 2 * len as u64, "a view of {bytes} bytes");
     for (track, table) in index.title.tracks.iter().zip(&index.tables) {
@@ -78,7 +79,7 @@ fn sound_and_bounded(index: &Index, len: usize) {
         let first = track.groups.first().expect("a group");
         assert!(track.presentation(first.dts, first.cts) <= index.title.duration);
     }
-    // Each sample that takes a place in memory has one in the file: half a byte of a table, or a byte of media.
+    // Each sample in memory is backed by at least half a byte of a table or one byte of media.
     let tables: usize = index
         .tables
         .iter()
@@ -172,7 +173,7 @@ fn a_film_that_lasts_no_time_cannot_be_played() {
     );
 }
 
-/// A byte of any box but `mdat`, and what it is changed to.
+/// A byte of any box but `mdat`, and its new value.
 fn changes(film: &[u8]) -> impl Strategy<Value = Vec<(usize, u8)>> + use<> {
     let mut places = vec![];
     let mut at = 0;
@@ -199,7 +200,7 @@ fn changes(film: &[u8]) -> impl Strategy<Value = Vec<(usize, u8)>> + use<> {
     prop::collection::vec((prop::sample::select(places), value), 1..6)
 }
 
-/// A box that may be anything, in the shape of one.
+/// A well-formed box with arbitrary contents.
 fn soup() -> impl Strategy<Value = Vec<u8>> {
     let kinds: Vec<[u8; 4]> = b"ftypmoovtrakmdiaminfstblstsdsttscttsstscstszstz2stcoco64stssmvhdtkhdmdhdhdlredtselstmvextrexmooftraftfhdtfdttrunavc1avcChvc1hvcCmp4aesdsmdatudtameta"
         .as_chunks::<4>().0.to_vec();

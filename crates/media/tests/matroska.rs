@@ -1,4 +1,4 @@
-//! Matroska films element by element: what the index makes of each way of writing them, and of damage.
+//! Matroska films element by element: how each way of writing them, and damage, is indexed.
 
 mod ebml;
 
@@ -8,7 +8,7 @@ use ebml::*;
 use proptest::prelude::*;
 use reelway_media::{Container, Index, IndexErrorKind, Kind};
 
-/// The frames' bytes of a track.
+/// The bytes of a track's frames.
 fn frames<'a>(film: &'a [u8], index: &Index, track: usize) -> Vec<&'a [u8]> {
     let bytes = |range: Range<u64>| &film[range.start as usize..range.end as usize];
     index.tables[track]
@@ -58,7 +58,7 @@ fn blocks_of_all_clusters_become_samples() {
     assert_eq!(durations(&index, 0), [40; 4]);
     let waits: Vec<i32> = index.tables[0].iter().map(|sample| sample.cts).collect();
     assert_eq!(waits, [40, 80, 0, 40]);
-    // The second block of sound begins 21 ms after the first: 1,024 samples.
+    // The second audio block begins 21 ms after the first: 1,024 samples.
     assert_eq!(durations(&index, 1), [1024, 1024]);
     assert_eq!(index.title.tracks[1].kind, Kind::Audio);
 }
@@ -133,7 +133,7 @@ fn a_recording_that_is_cut_off_plays_to_its_last_whole_block() {
             index.title.notes
         );
     }
-    // Where the whole length is known, it is still being copied.
+    // If the total length is known, the file is still being copied.
     let whole = self::film(&clusters);
     let error = self::index(&whole[..whole.len() - 1]).unwrap_err();
     assert_eq!(
@@ -225,7 +225,7 @@ fn of_large_blocks_only_the_heads_are_read() {
     );
 }
 
-/// A film of everything.
+/// A film with a bit of everything.
 fn everything() -> Vec<u8> {
     let xiph = element(
         SIMPLE_BLOCK,
@@ -279,7 +279,7 @@ proptest! {
     }
 }
 
-/// An entry of `Tracks` for subtitles.
+/// A `Tracks` entry for subtitles.
 fn subtitles(number: u32, codec: &[u8], more: &[u8]) -> Vec<u8> {
     let body = [
         unsigned(0xd7, number),
@@ -290,7 +290,7 @@ fn subtitles(number: u32, codec: &[u8], more: &[u8]) -> Vec<u8> {
     element(0xae, &body.concat())
 }
 
-/// A group of a block, how long it lasts, and more.
+/// A BlockGroup with a block, its duration and additional elements.
 fn lasting(track: u8, time: i16, text: &[u8], duration: u32, more: &[u8]) -> Vec<u8> {
     let body = [
         element(0xa1, &block(track, time, 0, text)),
@@ -322,11 +322,11 @@ fn subtitles_become_documents_on_the_films_timeline() {
         lasting(3, 40, b"0,0,Default,,0,0,0,,{\\i1}a, b", 500, &[]),
         lasting(4, 80, b"vtt", 100, &settings),
         lasting(5, 90, b"lo", 100, &[]),
-        // What is too long is none.
+        // Overlong text is ignored.
         lasting(2, 120, &[b'x'; 40_000], 100, &[]),
         other(1, 40, b"P"),
     ];
-    // The film begins with its first picture, a second after the container's zero.
+    // The film begins with its first picture, one second after the container's zero.
     let film = film(&[
         element(TRACKS, &entries.concat()),
         element(CLUSTER, &cluster(1000, &blocks)),

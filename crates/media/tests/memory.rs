@@ -1,4 +1,4 @@
-//! The memory that indexing a film takes, which grows with the length of the film by next to nothing.
+//! The memory use of indexing, which hardly grows with the length of the film.
 
 mod long;
 
@@ -9,10 +9,10 @@ use reelway_sys::alloc::Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting::new("indexing");
 
-/// The most that any film may take.
+/// The maximum for any film.
 const MOST: i64 = 16 << 20;
 
-/// Bytes of memory that indexing a film takes at most, its index included.
+/// The peak memory use of indexing a film, including its index, in bytes.
 fn most(film: &Film) -> i64 {
     let indexing = || {
         let space = Space::new(u64::MAX, u64::MAX);
@@ -34,7 +34,7 @@ fn a_film_of_half_a_day_takes_little_more_memory_than_a_short_one() {
     for (short, long) in films(2 * 60).iter().zip(&films(12 * 60)) {
         let (hours, half_a_day) = (most(short), most(long));
         println!("{}: {hours}, then {half_a_day} bytes", long.name);
-        // Where chunks lie stays in memory.
+        // The locations of chunks stay in memory.
         let grew = half_a_day - hours;
         assert!(half_a_day < MOST / 2 && grew < 1 << 20, "{}", long.name);
     }

@@ -1,4 +1,4 @@
-//! Transport streams that are made here, as one track of all their packets.
+//! Generated transport streams, indexed as one track of all their packets.
 
 mod made;
 mod sent;
@@ -30,7 +30,7 @@ fn multiplex(index: &Index) -> (Track, Vec<Sample>) {
     (track.clone(), samples)
 }
 
-/// Where the packets lie with which the pictures begin that decoders can start at.
+/// The positions of the packets that begin pictures at which decoders can start.
 fn syncs(file: &[u8]) -> Vec<usize> {
     let starts = |packet: &[u8]| packet[1] == 0x41 && packet[2] == 0 && packet[3] & 0x10 != 0;
     let packets = file.chunks(188).enumerate();
@@ -43,7 +43,7 @@ fn all_packets_from_the_first_picture_on_are_sent_as_they_are_stated() {
     let (file, _) = film(&vec![vec![4000]; 200], &[90; 375], 5, &[1, 0, 2], (0, 0));
     let index = index(&file);
     let (track, samples) = multiplex(&index);
-    // One for each time that is stated, and one for each of the pictures but the first that decoders can start at.
+    // One for each stated time, and one for each such picture except for the first.
     let syncs = syncs(&file);
     assert_eq!(
         (index.title.notes.len(), track.samples, track.timescale),
@@ -64,7 +64,7 @@ fn all_packets_from_the_first_picture_on_are_sent_as_they_are_stated() {
         .map(|sample| sample.offset as usize)
         .collect();
     assert_eq!(begin, syncs, "pictures that decoders can start at");
-    // A packet of its own states the time before each picture: every 3,600 ticks.
+    // A separate packet states the time before each picture: every 3,600 ticks.
     let states = |packet: &[u8]| packet[3] & 0x30 == 0x20;
     let clocks = file
         .chunks(188)
@@ -74,7 +74,7 @@ fn all_packets_from_the_first_picture_on_are_sent_as_they_are_stated() {
     let mut at = 0;
     for sample in &samples {
         let stated = clocks.partition_point(|clock| *clock <= sample.offset) as i64 - 1;
-        // The first sample begins a packet behind the first time.
+        // The first sample begins one packet after the first time.
         let around = 3600 * stated - 200..=3600 * (stated + 1) + 200;
         assert!(
             around.contains(&at),
@@ -116,10 +116,10 @@ fn bytes_between_packets_are_not_sent() {
     assert_eq!(sent, whole[syncs(&whole)[0]..]);
 }
 
-/// Bytes before and behind each packet.
+/// Bytes before and after each packet.
 const AROUND: [(usize, usize); 2] = [(4, 0), (0, 16)];
 
-/// All of the view of the transport stream as it is, made in parts of so many bytes.
+/// The whole view of the unmodified transport stream, made in parts of `part` bytes.
 fn packets(file: &[u8], index: &Index, part: u64) -> Vec<u8> {
     let title = index.title.as_transport_stream().expect("one");
     let bytes = title.view.expect("a view").bytes;
@@ -214,7 +214,7 @@ fn a_stream_that_does_not_state_its_time_is_not_sent_as_it_is() {
     );
 }
 
-/// Changes the packets that state the time and nothing else: each by its number.
+/// Changes the packets that only state the time, by their number.
 fn restate(file: &mut [u8], mut change: impl FnMut(usize, &mut [u8])) {
     let states = |packet: &&mut [u8]| packet[3] & 0x30 == 0x20;
     let clocks = file.chunks_mut(188).filter(states).enumerate();
@@ -228,7 +228,7 @@ fn where_the_time_is_stated_no_more_the_stream_ends_soon() {
         packet[5] = if nth < 10 { 0x10 } else { 0 }
     });
     let (track, samples) = multiplex(&index(&file));
-    // Ten pictures of 200, and what passes in a second: at the beginning, sound lies between them.
+    // Ten pictures of 200, and one second more: at the beginning, audio is interleaved with them.
     let all = file.len() as u64;
     assert!(
         (all / 20..all / 3).contains(&track.bytes),
@@ -249,7 +249,7 @@ fn where_the_time_is_stated_rarely_samples_are_short_all_the_same() {
     assert!(samples.iter().all(|sample| sample.size <= 256 << 10));
     let apart = track.duration as i64 - 200 * 3600;
     assert!(apart.abs() < 3600, "{} ticks", track.duration);
-    // The time stands nearly still.
+    // The time hardly advances.
     let stated = FIRST_CLOCK + 3600;
     restate(&mut file, |nth, packet| {
         if nth == 199 {
@@ -289,8 +289,8 @@ fn a_packet_with_something_else_on_either_side_is_left_out() {
     }
 }
 
-/// Holes before packets of these numbers, of `count` of them. What follows a packet tells that it is one, so more than one lies
-/// between two holes.
+/// Holes before packets of these numbers, limited to `count`. A packet is confirmed by the one
+/// after it, so there must be more than one packet between two holes.
 fn with_packets_between(mut holes: Vec<(usize, usize)>, count: usize) -> Vec<(usize, usize)> {
     holes.iter_mut().for_each(|hole| hole.0 = hole.0.min(count));
     holes.sort_unstable();
@@ -345,7 +345,7 @@ proptest! {
         let (mut file, _) = film(&pictures, &sounds, 5, &turns, around);
         let stride = around.0 + 188 + around.1;
         let holes = with_packets_between(holes, file.len() / stride);
-        // From behind, so that none divides a packet.
+        // From the end, so that no hole divides a packet.
         for (at, bytes) in holes.into_iter().rev() {
             let at = at * stride;
             file.splice(at..at, vec![3; bytes]);

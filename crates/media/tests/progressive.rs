@@ -1,4 +1,4 @@
-//! Films with all their samples in `moov`, in every layout the standard and its writers know.
+//! Films with all samples in `moov`, in every layout that the standard and its writers use.
 
 mod common;
 
@@ -127,7 +127,7 @@ fn sizes_may_take_4_8_or_16_bits_or_be_all_the_same() {
 fn chunks_may_hold_different_numbers_of_samples() {
     let mut track = Track::picture(1, 12, 12);
     track.chunk = 1;
-    // Chunks of 3, 3, 1, 5: each begins where its first sample's chunk of one would.
+    // Chunks of 3, 3, 1, 5: each begins where its first sample's single-sample chunk would.
     let (film, expected) = write(&[track.clone()]);
     let offsets: Vec<u32> = [0, 3, 6, 7]
         .map(|n: usize| expected[0][n].start as u32)
@@ -174,7 +174,7 @@ fn a_sync_table_that_counts_from_0_is_understood() {
 
 #[test]
 fn composition_offsets_may_be_signed_whatever_their_version_says() {
-    // Decoded I P B, shown I B P.
+    // Decoded I P B, presented I B P.
     let cts = |n: usize| [0, 40, -40][n % 3];
     for version in [0, 1] {
         let track = Track::picture(1, 6, 6).with_cts(cts);

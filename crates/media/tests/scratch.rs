@@ -1,4 +1,4 @@
-//! Indexing with scratch space: the same index, or an error where it fails.
+//! Indexing with scratch space gives the same index, or an error if the space fails.
 
 mod long;
 
@@ -11,10 +11,10 @@ use reelway_media::{
     index_growing, index_with,
 };
 
-/// As much as is there.
+/// Unlimited.
 const ALL: u64 = u64::MAX;
 
-/// Samples of an index, as viewers of it read them.
+/// Reads the samples of an index as its users do, and returns their number.
 fn samples(index: &Index) -> usize {
     let mut all = Vec::new();
     for (number, track) in index.title.recorded().enumerate() {
@@ -51,7 +51,7 @@ fn an_index_is_the_same_wherever_it_lies() {
     }
 }
 
-/// Indexes a film with scratch space that keeps so many chunks and can be read so often.
+/// Indexes a film with scratch space that keeps `kept` chunks and fails after `reads` reads.
 fn with(film: &Film, kept: u64, reads: u64) -> Result<Index, ReadIndexError> {
     film.index(Scratch::new(Space::new(kept, reads)))
 }
@@ -87,7 +87,7 @@ fn a_recording_that_grew_has_the_index_that_it_would_have_had_at_once() {
         let at_once = index_with(read, length, options).expect("an index");
         assert!(grown == at_once, "{length} bytes");
         let so_far = so_far.expect("something to go on from");
-        // Two streams, what is unread, and where the rest lies.
+        // Two streams, unread bytes, and the locations of the rest.
         assert!(so_far.memory() < 2 << 20, "{} bytes", so_far.memory());
         let records = at_once.tables.memory() as u64;
         let aside = so_far.aside();

@@ -9,9 +9,10 @@ use reelway_media::{
 
 const MS: Nanos = SECOND / 1000;
 
-/// A picture of long GOPs with B-pictures, so that groups begin with pictures of any kind.
+/// Video of long GOPs with B-pictures, so that groups begin with pictures of any kind.
 fn long_gops() -> (Title, Vec<SampleTable>) {
-    // Sync pictures at 0, 400, 800; groups are cut at 256, too. Decoded 0, shown two later, one earlier …
+    // Sync pictures at 0, 400, 800; groups are also cut at 256. Decoded 0, presented two later, one
+    // earlier …
     let picture = Track::picture(1, 1000, 400).with_cts(|n| [40, 120, 0, 0][n % 4]);
     let found = index(&write(&[picture, Track::sound(2, 200)]).0).unwrap();
     (found.title, found.tables)

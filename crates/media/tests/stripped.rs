@@ -1,4 +1,4 @@
-//! Matroska films whose frames are stored without their first bytes (header stripping): the view has them whole.
+//! Matroska films with header stripping: their view has whole frames.
 
 mod ebml;
 mod sent;
@@ -12,7 +12,7 @@ use reelway_media::{
 };
 use sent::sent;
 
-/// What a track says whose frames are stored without these bytes.
+/// The elements of a track whose frames are stored without these first bytes.
 fn stripping(head: &[u8]) -> Vec<u8> {
     let settings = [unsigned(0x4254, 3), element(0x4255, head)].concat();
     element(0x6d80, &element(0x6240, &element(0x5034, &settings)))
@@ -21,20 +21,20 @@ fn stripping(head: &[u8]) -> Vec<u8> {
 /// The frames of a block.
 #[derive(Clone, Debug)]
 struct Frames {
-    /// 1: pictures, 2: sound.
+    /// 1: video, 2: audio.
     track: u8,
-    /// Bytes of each as they are stored.
+    /// The stored bytes of each frame.
     sizes: Vec<usize>,
-    /// Whether decoders can start there.
+    /// Whether decoders can start here.
     sync: bool,
 }
 
-/// The bytes of the frame that is number `nth` of all.
+/// The bytes of frame number `nth`.
 fn frame(nth: usize, size: usize) -> Vec<u8> {
     (0..size).map(|at| (nth * 31 + at * 7) as u8).collect()
 }
 
-/// The `nth` block: 20 ms after the one before, with a cluster of its own.
+/// Block number `nth`: 20 ms after the previous one, in a cluster of its own.
 fn written(nth: usize, frames: &Frames, stored: &[Vec<u8>]) -> Vec<u8> {
     let mut rest = Vec::new();
     let mut flags = if frames.sync { 0x80 } else { 0 };
@@ -54,7 +54,7 @@ fn written(nth: usize, frames: &Frames, stored: &[Vec<u8>]) -> Vec<u8> {
     element(CLUSTER, &cluster(20 * nth as u32, &[block]))
 }
 
-/// A film of these blocks, the tracks of which are stored without these bytes, and the whole frames of both tracks.
+/// A film of these blocks, stored without these bytes, and the whole frames of both tracks.
 fn film_of(blocks: &[Frames], heads: [&[u8]; 2]) -> (Vec<u8>, [Vec<Vec<u8>>; 2]) {
     let encoded = heads.map(|head| match head.is_empty() {
         true => Vec::new(),
@@ -94,7 +94,8 @@ fn view(film: &[u8], index: &Index, range: Range<u64>) -> Vec<u8> {
     into
 }
 
-/// All samples are whole, when the view is made in parts of `part` bytes; `skipped` frames of each track are none of the film's.
+/// Checks that all samples are whole if the view is made in parts of `part` bytes; `skipped` frames
+/// of each track are not part of the film.
 fn is_whole(
     film: &[u8],
     index: &Index,
@@ -131,7 +132,7 @@ fn block_of(track: u8, sizes: &[usize]) -> Frames {
     }
 }
 
-/// Pictures and sound by turns.
+/// Alternating video and audio.
 fn interleaved(count: usize) -> Vec<Frames> {
     let turn = |nth: usize| match nth % 2 {
         0 => block_of(1, &[3000 + nth]),
@@ -186,7 +187,7 @@ fn a_part_is_made_of_its_own_bytes_of_the_file() {
     let bytes = index.title.view.unwrap().bytes;
     assert!(bytes > 3 * STEP);
     is_whole(&film, &index, &frames, [0, 0], STEP);
-    // Also where a long frame begins before it and ends behind it, and behind the last frame.
+    // Also if a long frame spans the whole part, and after the last frame.
     let long = [
         block_of(1, &[700_000]),
         block_of(2, &[10]),
@@ -238,7 +239,7 @@ fn blocks_that_are_too_long_are_refused() {
         let outcome = loop {
             match indexer.step() {
                 Ok(Step::Need(range)) => {
-                    // Behind the block are zeros, which are no elements.
+                    // The block is followed by zeros, which are not elements.
                     let from = (range.start as usize).min(film.len());
                     let mut bytes = film[from..film.len().min(range.end as usize)].to_vec();
                     bytes.resize((range.end - range.start) as usize, 0);
@@ -280,7 +281,7 @@ fn another_server_gets_an_index_with_which_it_makes_the_same_view() {
     assert!(sent(&index, len, none).is_err());
     let long = |index: &mut Index| index.title.tracks[1].stripped = vec![0; 256];
     assert!(sent(&index, len, long).is_err());
-    // Places that are not those of the frames are found out when a part is made.
+    // Wrong places are detected when a part is made.
     let moved = |index: &mut Index| {
         let places = index.title.tracks[1].places.iter();
         let moved = places.map(|place| Place {
@@ -312,7 +313,7 @@ proptest! {
             .into_iter()
             .map(|(track, sizes)| block_of(track, &sizes))
             .collect();
-        // Two pictures at least: one by itself is cover art.
+        // At least two pictures: a single one would be cover art.
         blocks.splice(0..0, [block_of(1, &[5]), block_of(1, &[5]), block_of(2, &[9])]);
         prop_assume!(heads.iter().any(|head| !head.is_empty()));
         let (film, frames) = film_of(&blocks, [&heads[0], &heads[1]]);

@@ -1,4 +1,5 @@
-//! Long sample tables, which are read a piece at a time: the samples that were written, and errors that name box and entry.
+//! Long sample tables, which are read piece by piece: the samples as written, and errors that name
+//! box and entry.
 
 mod long;
 
@@ -7,10 +8,10 @@ use long::{Film, Space, films};
 use proptest::prelude::*;
 use reelway_media::{Index, IndexError, IndexErrorKind, IndexOptions, Indexer, Scratch, Step};
 
-/// Most bytes that are asked for at once.
+/// The maximum bytes requested at once.
 const PIECE: u64 = 2 << 20;
 
-/// Indexes a film whose media is no part of the bytes, with scratch space and without.
+/// Indexes a film whose media is not among the bytes, with and without scratch space.
 fn indexed(head: &[u8], len: u64) -> Result<Index, IndexError> {
     let by = |scratch: Scratch| {
         let mut indexer = Indexer::with_scratch(len, IndexOptions::default(), scratch);
@@ -36,8 +37,8 @@ fn indexed(head: &[u8], len: u64) -> Result<Index, IndexError> {
     here
 }
 
-/// A film of these tracks whose chunks of samples have these lengths and lie behind each other, track after track. Its boxes, its
-/// length, and where its samples lie.
+/// A film of these tracks with chunks of these lengths, one track after the other. Returns its
+/// boxes, its length and the positions of its samples.
 fn film(mut tracks: Vec<Track>, chunks: &[Vec<usize>]) -> (Vec<u8>, u64, Places) {
     for (track, lengths) in tracks.iter_mut().zip(chunks) {
         let mut words = Vec::new();
@@ -63,7 +64,7 @@ fn film(mut tracks: Vec<Track>, chunks: &[Vec<usize>]) -> (Vec<u8>, u64, Places)
                     lie.push(at..at + u64::from(spec.size));
                     at += u64::from(spec.size);
                 }
-                at += 3; // what belongs to nobody
+                at += 3; // unused bytes
             }
             offsets.push(starts);
             places.push(lie);
@@ -90,7 +91,7 @@ fn runs(kind: &[u8; 4], values: impl Iterator<Item = u32>) -> Vec<u8> {
     table(kind, 0, runs.len(), runs.as_flattened())
 }
 
-/// Sizes of so many bits.
+/// Sizes of this many bits.
 fn sizes_of(bits: u32, sizes: impl Iterator<Item = u32>) -> Vec<u8> {
     let sizes: Vec<u32> = sizes.collect();
     let bytes: Vec<u8> = match bits {
@@ -108,7 +109,7 @@ fn sizes_of(bits: u32, sizes: impl Iterator<Item = u32>) -> Vec<u8> {
     boxed(b"stz2", &[&be(&[0, bits, sizes.len() as u32]), &bytes])
 }
 
-/// Samples of a track as they are written, all of which are there.
+/// A track with arbitrary samples, none of which is missing.
 fn track() -> impl Strategy<Value = (Track, Vec<usize>)> {
     let chunks = prop::collection::vec((1usize..40, 1usize..400), 1..8);
     let values = prop::collection::vec((0u32..16, 1u32..5, 0i32..3, any::<bool>()), 1..50);
@@ -129,7 +130,7 @@ fn track() -> impl Strategy<Value = (Track, Vec<usize>)> {
             let spec = |(nth, (size, duration, cts, sync)): (usize, &(u32, u32, i32, bool))| Spec {
                 size: size + if bits >= 16 { nth as u32 % 3000 } else { 0 },
                 duration: *duration,
-                // All tracks begin at once.
+                // All tracks begin at the same time.
                 cts: if nth == 0 { 0 } else { *cts },
                 sync: *sync || !has_sync || nth == 0,
             };
@@ -203,7 +204,7 @@ fn long_track() -> Track {
     Track::picture(1, 60_000, 3).with_cts(|nth| nth as i32 % 2)
 }
 
-/// What comes of a film of one track, with one of its tables in place of the right one.
+/// Indexes a film of one track with this table instead of the correct one.
 fn with(table: Vec<u8>) -> Result<Index, IndexError> {
     let track = long_track().with_table(table);
     let (head, len, _) = film(vec![track], &[vec![5; 12_000]]);
@@ -211,7 +212,7 @@ fn with(table: Vec<u8>) -> Result<Index, IndexError> {
     indexed(&head, len)
 }
 
-/// The same, where it is an error: of which table, of what kind, and in which words.
+/// Likewise, for an error: the table, the kind and the problem.
 fn error_with(table: Vec<u8>) -> (String, IndexErrorKind, String) {
     let error = with(table).expect_err("an error");
     let path = error.path.rsplit('/').next().expect("a box");
@@ -307,7 +308,7 @@ fn long_tables_of_different_lengths_are_put_right_with_notes() {
         said[0].contains("12000 of 60000 samples have no place"),
         "{said:?}"
     );
-    // Counts of no film: the durations of all samples come from the first entry.
+    // Absurd counts: the durations of all samples come from the first entry.
     let many: Vec<u32> = (0..50_000).flat_map(|_| [u32::MAX, 40]).collect();
     assert_eq!(
         notes(table(b"stts", 0, 50_000, &many)),

@@ -1,11 +1,11 @@
-//! Edit lists, priming, and where a film's timeline begins.
+//! Edit lists, priming, and the beginning of a film's timeline.
 
 mod common;
 
 use common::*;
 use reelway_media::Index;
 
-/// Presentation ticks of a track's samples.
+/// The presentation ticks of a track's samples.
 fn times(index: &Index, track: usize) -> Vec<i64> {
     samples(index, track)
         .iter()
@@ -17,7 +17,7 @@ fn indexed(tracks: &[Track]) -> Index {
     index(&write(tracks).0).unwrap()
 }
 
-/// I B P B P …: decoded I P B, with the offset of one picture that B-pictures need.
+/// I B P B P …: decoded I P B, offset by one picture as B-pictures require.
 fn reordered(count: usize, gop: usize) -> Track {
     Track::picture(1, count, gop).with_cts(|n| {
         if n == 0 {
@@ -84,7 +84,7 @@ fn sound_that_begins_well_before_the_picture_begins_the_film() {
 
 #[test]
 fn a_film_that_starts_in_mid_gop_begins_with_the_sync_picture_before() {
-    // Sync pictures at 0, 480, 960 ms; the edit starts at 700 ms in picture and sound.
+    // Sync pictures at 0, 480, 960 ms; the edits start at 700 ms in video and audio.
     let mut picture = Track::picture(1, 40, 12);
     picture.edits = vec![(900, 700)];
     let mut sound = Track::sound(2, 100);
@@ -99,7 +99,7 @@ fn a_film_that_starts_in_mid_gop_begins_with_the_sync_picture_before() {
         40 - 12,
         "the GOP before is gone, the rest of this one stays"
     );
-    // Sound and picture stand as before: media time 480 ms is 0 for both.
+    // The offset between audio and video is unchanged: media time 480 ms is 0 for both.
     let sound = &index.title.tracks[1];
     assert_eq!(sound.shift, -480 * 48);
     // Frame 22 ends at 23,552 ticks, the first after 23,040: five before it are kept.
@@ -109,7 +109,7 @@ fn a_film_that_starts_in_mid_gop_begins_with_the_sync_picture_before() {
 
 #[test]
 fn pictures_of_an_open_gop_that_are_shown_before_its_sync_picture_are_kept() {
-    // Each GOP: I at offset 80, then two that are shown before it.
+    // Each GOP: I at offset 80, then two pictures that are presented before it.
     let picture = Track::picture(1, 24, 6).with_cts(|n| {
         if n % 6 == 0 {
             80
@@ -168,7 +168,7 @@ fn of_several_edits_the_first_is_followed_to_the_end_of_the_media() {
 
 #[test]
 fn odd_edit_lists_do_no_harm() {
-    // Empty; of length 0; to the end by the highest number; nothing but a pause; beyond the media.
+    // Empty; length 0; to the end by the highest number; only a pause; beyond the media.
     for edits in [
         vec![(0, 0)],
         vec![(u64::MAX, 0)],

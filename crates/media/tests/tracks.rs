@@ -1,4 +1,4 @@
-//! Which tracks are played, what they are called, and what is said of the others.
+//! Which tracks are played, their names, and the notes on the others.
 
 mod common;
 
@@ -11,14 +11,14 @@ fn title_of(tracks: &[Track]) -> Result<Title, IndexError> {
     index(&write(tracks).0).map(|index| index.title)
 }
 
-/// A picture, and a sound track with this sample entry.
+/// Video, and an audio track with this sample entry.
 fn with_sound(entry: Vec<u8>) -> Title {
     let mut sound = Track::sound(2, 10);
     sound.entries = vec![entry];
     title_of(&[Track::picture(1, 10, 5), sound]).unwrap()
 }
 
-/// A picture track with this sample entry, and sound.
+/// A video track with this sample entry, and audio.
 fn with_picture(entry: Vec<u8>) -> Title {
     let mut picture = Track::picture(1, 10, 5);
     picture.entries = vec![entry];
@@ -211,7 +211,7 @@ fn every_known_codec_is_told_by_its_sample_entry() {
         picture(visual(b"hev1", &boxed(b"hvcC", &[&hvcc]))),
         "hev1.1.6.L93.90"
     );
-    // With parameter sets: of each kind one of two bytes.
+    // With parameter sets: one of each kind, two bytes each.
     let sets = [32, 33, 34].map(|kind| [0x80 | kind, 0, 1, 0, 2, kind << 1, 1]);
     let all = [&hvcc[..22], &[3], &sets.concat()].concat();
     let title = with_picture(visual(b"hev1", &boxed(b"hvcC", &[&all])));
@@ -359,7 +359,7 @@ fn a_track_that_changes_its_configuration_is_passed_over() {
 fn media_in_another_file_cannot_be_played() {
     let (mut film, _) = write(&[Track::picture(1, 10, 5)]);
     let url = film.windows(4).position(|kind| kind == b"url ").unwrap();
-    film[url + 7] = 0; // no address either: the same file is meant
+    film[url + 7] = 0; // without an address, this means the same file
     assert!(index(&film).is_ok());
 
     let dref = boxed(
@@ -418,7 +418,7 @@ fn timed_text_becomes_a_document_on_the_films_timeline() {
     let entry = boxed(b"tx3g", &[&[0; 8], &be(&[0x8000_0000]), &[0; 20]]);
     let mut track = Track::new(9, b"sbtl", entry, 1000, samples.collect());
     track.name = b"Signs\0";
-    // 0.5 s late.
+    // Delayed by 0.5 s.
     track.edits = vec![(500, -1), (4500, 0)];
     let (mut film, places) = write(&[Track::picture(1, 10, 5), track]);
     for (place, text) in places[1].iter().zip(texts) {

@@ -1,4 +1,4 @@
-//! Transport streams that are made here: whatever way their samples are cut into packets, the view has them whole.
+//! Generated transport streams: the view has whole samples, however they are cut into packets.
 
 mod made;
 mod sent;
@@ -43,7 +43,7 @@ fn view(file: &[u8], index: &Index, range: Range<u64>) -> (Vec<u8>, usize) {
     unreachable!()
 }
 
-/// All samples are as they were put in, when the view is read in blocks of `block` bytes.
+/// Checks that all samples equal the original ones if the view is read in blocks of `block` bytes.
 fn is_whole(file: &[u8], index: &Index, units: &[Vec<Unit>; 2], block: u64) {
     let bytes = index.title.view.expect("a view").bytes;
     let mut all = Vec::new();
@@ -192,7 +192,7 @@ fn what_no_decoder_could_start_with_is_skipped_and_said() {
     );
 }
 
-/// A packet with the number of the one before it is the same one again only if it carries the same.
+/// A packet with the previous one's counter is a duplicate only if it has the same payload.
 #[test]
 fn a_gap_after_which_the_numbers_of_packets_match_costs_no_picture() {
     let (file, [mut pictures, sounds]) = film(&vec![vec![20]; 40], &[90; 75], 5, &[1, 0], (0, 0));
@@ -209,7 +209,7 @@ fn a_gap_after_which_the_numbers_of_packets_match_costs_no_picture() {
     is_whole(&cut, &index(&cut), &[pictures, sounds], 1000);
 }
 
-/// The film of another station: its number, the PID of its map, and of its picture and sound.
+/// The film of another station: its number, and the PIDs of its map, video and audio.
 fn of_another_station(film: &[u8], number: u8, map: u16, [picture, sound]: [u16; 2]) -> Vec<u8> {
     let mut packets = Packets::new((0, 0));
     let pid = |pid: u16| (pid | 0xe000).to_be_bytes();
@@ -242,7 +242,7 @@ fn a_recording_of_another_station_goes_on_where_the_first_one_ends() {
     for (number, map, streams) in [
         (2, 0x1001, [0x200, 0x201]),
         (2, MAP, [PICTURE, SOUND]),
-        // Its map has the packets of the first one's sound, its picture those of the first one's map.
+        // Its map has the PID of the first one's sound, its picture the PID of the first one's map.
         (2, SOUND, [MAP, 0x201]),
         (1, PICTURE, [SOUND, 0x201]),
     ] {
@@ -260,11 +260,11 @@ fn a_recording_of_another_station_goes_on_where_the_first_one_ends() {
     }
 }
 
-/// Each piece goes back to where the first began: by less than pictures are reordered, or by more.
+/// Each piece goes back to the start of the first one: by less than reordering, or by more.
 #[test]
 fn pieces_of_any_length_follow_each_other() {
     for pictures in 2..40 {
-        // As long, or so that sound ends before the pictures, or after.
+        // Of equal length, or so that audio ends before or after the video.
         for sounds in [0, 1, 2].map(|more| pictures * 15 / 8 + more) {
             for copies in 2..5 {
                 let case = format!("{copies} times {pictures} pictures and {sounds} sounds");
@@ -279,7 +279,7 @@ fn pieces_of_any_length_follow_each_other() {
                 for (track, (table, units)) in index.tables.iter().zip(&units).enumerate() {
                     let case = format!("{case}, track {track}");
                     assert_eq!(table.len() as usize, units.len() * copies, "{case}");
-                    // Stamps that are as little as this off are no jump.
+                    // Stamps that deviate so little are not jumps.
                     if pictures <= 3 || table.is_empty() {
                         continue;
                     }
@@ -298,7 +298,7 @@ fn pieces_of_any_length_follow_each_other() {
     }
 }
 
-/// Writers and bad reception make such stamps, and the clock goes on as before.
+/// Writers and bad reception produce such stamps, while the clock continues as before.
 #[test]
 fn a_stamp_that_is_off_by_itself_moves_nothing_behind_it() {
     let (mut file, _) = film(&vec![vec![300]; 50], &[90; 94], 1, &[1, 0], (0, 0));
@@ -398,12 +398,12 @@ proptest! {
             match index_growing(indexer, true, read) {
                 Ok((found, kept)) => {
                     prop_assert!(found == index(so_far), "{length} bytes");
-                    // What is shorter than what is read at once has nothing to go on from.
+                    // Files smaller than one read leave no state to continue from.
                     prop_assert!(kept.is_some() || length <= 1 << 20);
                     prop_assert!(had < 2 << 20 || read_in_all <= length as u64 - had + (1 << 20), "{read_in_all}");
                     unfinished = kept;
                 }
-                // Too short to have anything.
+                // Too short to contain anything.
                 Err(_) => prop_assert!(length < 1 << 20),
             }
             read_in_all = 0;
@@ -419,7 +419,7 @@ fn sound_that_is_silent_for_long_is_never_looked_for_far_away() {
     for nth in 0..160 {
         let shown = picture(nth, &[90_000]);
         let packets = mux.pes(PICTURE, 90_000 + nth as u64 * 3600, &shown.stream);
-        // Sound is there at the beginning, in the middle and not at the end; a frame is cut off where it ends.
+        // Audio at the beginning and in the middle, but not at the end; its last frame is cut off.
         let mut sound = Vec::new();
         if nth < 10 || (90..100).contains(&nth) {
             let heard = frame(nth, 500);
@@ -445,7 +445,7 @@ fn sound_that_is_silent_for_long_is_never_looked_for_far_away() {
     }
 }
 
-/// The heads of the frames `range` become those of another configuration: this is their third byte. Each frame is a PES packet.
+/// Gives the frames `range`, each a PES packet, another configuration: the header's third byte.
 fn reconfigured(file: &mut [u8], range: Range<usize>, third: u8) {
     let at = (0..file.len() - 4).filter(|at| file[*at..].starts_with(&[0xff, 0xf1, 0x4c, 0x80]));
     let at: Vec<usize> = at.collect();
@@ -472,7 +472,7 @@ fn frames_of_another_configuration_than_the_first_are_left_out_and_said() {
             notes.contains("track 257: from 1.1 s on, 70 sound frames have another configuration"),
             "{notes}"
         );
-        // What follows is heard at its time.
+        // The following frames keep their times.
         let durations = index.tables[1].iter().map(|sample| sample.duration);
         let durations: Vec<u32> = durations.collect();
         assert_eq!(durations[49], 71 * 1024);

@@ -1,18 +1,18 @@
-//! Uncompressed sound in MP4 and QuickTime: which sample descriptions are known, and how samples are joined.
+//! Uncompressed audio in MP4 and QuickTime: supported sample descriptions, and joining of samples.
 
 mod common;
 
 use common::*;
 use reelway_media::{Codec, Filled, Filling, IndexErrorKind, IndexOptions, PcmConfig, Sound};
 
-/// A sound description of QuickTime's version 0, with this sample size.
+/// A QuickTime sound description of version 0 with this sample size.
 fn described(kind: &[u8; 4], bits: u8, boxes: &[u8]) -> Vec<u8> {
     let mut entry = audio(kind, boxes);
     entry[8 + 19] = bits;
     entry
 }
 
-/// Version 1, which has four numbers more.
+/// Version 1, which has four additional numbers.
 fn version_1(kind: &[u8; 4], boxes: &[u8]) -> Vec<u8> {
     let mut entry = audio(kind, &[&be(&[1, 3, 6, 2])[..], boxes].concat());
     entry[8 + 9] = 1;
@@ -35,7 +35,7 @@ fn pcmc(flags: u8, bits: u8) -> Vec<u8> {
     boxed(b"pcmC", &[&[0, 0, 0, 0, flags, bits]])
 }
 
-/// A film of `count` samples, each one frame of `size` bytes, `chunk` of them in a chunk.
+/// A film of `count` samples, each one frame of `size` bytes, in chunks of `chunk`.
 fn film(entry: Vec<u8>, count: usize, size: u32, chunk: usize) -> Vec<u8> {
     let spec = Spec {
         size,
@@ -214,7 +214,7 @@ fn a_film_that_lasts_longer_than_is_allowed_is_refused() {
     assert!(error.to_string().contains("lasts"), "{error}");
 }
 
-/// A private packet of a DVD with sound of this format, `at` ticks of 90 kHz in.
+/// A private DVD packet with audio of this format, at `at` ticks of 90 kHz.
 fn dvd_packet(at: u32, format: u8, sound: &[u8]) -> Vec<u8> {
     let stamp = [
         0x21 | (at >> 29 & 0xe) as u8,
@@ -238,7 +238,7 @@ fn dvd_packet(at: u32, format: u8, sound: &[u8]) -> Vec<u8> {
 
 #[test]
 fn sound_of_a_dvd_that_changes_its_form_is_played_in_the_first() {
-    // Packets of 502 frames and a half, whose numbers count; after some there is one of another form.
+    // Packets of 502.5 frames with ascending numbers; one packet in between has another format.
     let numbers: Vec<u8> = (0..8040u16).flat_map(u16::to_be_bytes).collect();
     let mut film = vec![0, 0, 1, 0xba, 0x44, 0, 4, 0, 4, 1, 0, 0, 3, 0xf8];
     for (nth, sound) in numbers.chunks(2010).enumerate() {

@@ -1,7 +1,7 @@
 //! Prometheus' text format (exposition format, version 0.0.4).
 //!
-//! Each crate writes the metrics of what it counts itself into an [`Exposition`]; the HTTP side puts them together at
-//! `/metrics`.
+//! Each crate writes the metrics that it counts into an [`Exposition`]; the HTTP side combines them
+//! at `/metrics`.
 #![forbid(unsafe_code)]
 
 use std::fmt::{Display, Write};
@@ -16,7 +16,7 @@ impl Exposition {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// A value of the family that was begun last.
+    /// Adds a value to the family that was begun last.
     pub fn value(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         let labels: Vec<String> = labels
             .iter()
@@ -36,19 +36,19 @@ impl Exposition {
         let _ = writeln!(self.0, "{name}{labels} {value}");
     }
 
-    /// A counter without labels.
+    /// Adds a counter without labels.
     pub fn counter(&mut self, name: &str, help: &str, value: impl Display) {
         self.family(name, "counter", help);
         self.value(name, &[], value);
     }
 
-    /// A gauge without labels.
+    /// Adds a gauge without labels.
     pub fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
         self.family(name, "gauge", help);
         self.value(name, &[], value);
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn into_text(self) -> String {
         self.0
     }

@@ -1,7 +1,9 @@
-//! The pieces that films consist of, written for tests and simulated films: boxes of MP4 ([`boxes`]), elements of Matroska
-//! ([`ebml`]), packets of MPEG streams ([`mpeg`]). Writers of whole films are where they are needed, as each needs other ones.
+//! The building blocks of films, written for tests and simulated films: boxes of MP4 ([`boxes`]),
+//! elements of Matroska ([`ebml`]), packets of MPEG streams ([`mpeg`]). Writers of whole films are
+//! where they are needed, as each user needs different films.
 //!
-//! It shares no code with the readers in `media`, so that an error is not made twice and missed.
+//! This crate shares no code with the readers in `media`, so that the same error cannot be made on
+//! both sides and missed.
 
 #![forbid(unsafe_code)]
 
@@ -9,7 +11,8 @@ pub mod boxes;
 pub mod ebml;
 pub mod mpeg;
 
-/// Bits, written as zeros and ones with spaces between them, as bytes; zeros fill the last one.
+/// Converts bits, written as zeros and ones with optional spaces, to bytes; the last byte is padded
+/// with zeros.
 pub fn bits(text: &str) -> Vec<u8> {
     let bits: Vec<u8> = text.bytes().filter(|bit| *bit != b' ').collect();
     let byte = |bits: &[u8]| {

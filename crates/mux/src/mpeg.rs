@@ -1,9 +1,9 @@
-//! Packets of transport streams (ISO/IEC 13818-1 2.4), and the times that PES packets state.
+//! Packets of transport streams (ISO/IEC 13818-1 2.4), and the timestamps of PES packets.
 
-/// Bytes that a packet carries at most.
+/// The most payload bytes of a packet.
 pub const ROOM: usize = 184;
 
-/// A time of 33 bits with these four bits before it (2.4.3.6).
+/// Returns a timestamp of 33 bits, preceded by the four bits `mark` (2.4.3.6).
 pub fn stamp(mark: u8, ticks: u64) -> [u8; 5] {
     [
         mark << 4 | (ticks >> 29) as u8 & 0xe | 1,
@@ -14,7 +14,7 @@ pub fn stamp(mark: u8, ticks: u64) -> [u8; 5] {
     ]
 }
 
-/// A transport stream that packets are added to.
+/// A transport stream to which packets are appended.
 #[derive(Clone, Debug, Default)]
 pub struct Packets {
     /// The stream.
@@ -24,7 +24,7 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// None yet; with so many bytes before and after each.
+    /// Creates an empty stream, with this many bytes before and after each packet.
     pub fn new(around: (usize, usize)) -> Packets {
         Packets {
             bytes: Vec::new(),
@@ -38,7 +38,7 @@ impl Packets {
         self.bytes.resize(self.bytes.len() + self.around.1, 0);
     }
 
-    /// A packet that carries at most [`ROOM`] bytes.
+    /// Appends a packet with at most [`ROOM`] bytes of payload.
     pub fn packet(&mut self, pid: u16, starts: bool, counter: u8, payload: &[u8]) {
         let [high, low] = pid.to_be_bytes();
         let room = ROOM - payload.len();
@@ -58,7 +58,7 @@ impl Packets {
         self.put(&packet);
     }
 
-    /// A packet that states the time and carries nothing.
+    /// Appends a packet with a clock reference and no payload.
     pub fn clock(&mut self, pid: u16, counter: u8, ticks: u64) {
         let [high, low] = pid.to_be_bytes();
         let mut packet = vec![0x47, high, low, 0x20 | counter & 0xf, 183, 0x10];
@@ -68,7 +68,7 @@ impl Packets {
         self.put(&packet);
     }
 
-    /// A packet with a section of a table of programme, or stream, `number`.
+    /// Appends a packet with a section of a table of programme, or stream, `number`.
     pub fn section(&mut self, pid: u16, table: u8, number: u8, body: &[u8]) {
         let mut section = vec![table, 0xb0, body.len() as u8 + 9, 0, number, 0xc1, 0, 0];
         section.extend(body);

@@ -1,4 +1,4 @@
-//! Where the server listens, and where media leaves from.
+//! Listening addresses, and the source addresses of media.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,14 +8,14 @@ use crate::lan;
 /// Addresses given by flag, which override `listen` and the ports of the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Addresses {
-    /// That of RTSP.
+    /// Listening address of RTSP.
     pub rtsp: Option<SocketAddr>,
-    /// That of HTTP.
+    /// Listening address of HTTP.
     pub http: Option<SocketAddr>,
 }
 
-/// Where to listen: the address given by flag, else this port on what `listen` says. A machine
-/// without IPv6 is served over IPv4 alone.
+/// Returns the addresses to listen on: the one given by flag, else this port on the addresses of
+/// `listen`. A machine without IPv6 is served over IPv4 alone.
 pub(crate) fn listen(config: &Config, given: Option<SocketAddr>, port: u16) -> Vec<SocketAddr> {
     if let Some(address) = given {
         return vec![address];
@@ -29,8 +29,8 @@ pub(crate) fn listen(config: &Config, given: Option<SocketAddr>, port: u16) -> V
         .collect()
 }
 
-/// Where media leaves from: the addresses of RTSP. A UDP socket on all of IPv6 takes all of IPv4 too, so
-/// there is none beside it.
+/// Returns the source addresses of media: those of RTSP. A UDP socket on the IPv6 wildcard address
+/// takes IPv4 too, so IPv4 then needs no socket of its own.
 pub(crate) fn media_addresses(rtsp: &[SocketAddr]) -> Vec<IpAddr> {
     let all_of_v6 = IpAddr::from([0; 16]);
     let both = rtsp.iter().any(|address| address.ip() == all_of_v6);
@@ -38,7 +38,7 @@ pub(crate) fn media_addresses(rtsp: &[SocketAddr]) -> Vec<IpAddr> {
     addresses.filter(|ip| !(both && ip.is_ipv4())).collect()
 }
 
-/// `host:port` by which viewers reach what listens on this address.
+/// Returns the `host:port` at which viewers reach a listener on this address.
 pub(crate) fn reached_at(config: &Config, address: SocketAddr) -> String {
     match config.siblings.host.as_str() {
         "" => lan::shown(address)[0].to_string(),
@@ -46,7 +46,8 @@ pub(crate) fn reached_at(config: &Config, address: SocketAddr) -> String {
     }
 }
 
-/// Where to listen for HTTP over TLS, beside the addresses of HTTP. Nowhere without a certificate.
+/// Returns the addresses to listen on for HTTP over TLS, in addition to those of HTTP; empty
+/// without a certificate.
 pub(crate) fn https_listen(config: &Config, http: &[SocketAddr]) -> Vec<SocketAddr> {
     let is_served = !config.tls.certificate.as_os_str().is_empty();
     let http = http.iter().filter(|_| is_served);

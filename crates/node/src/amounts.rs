@@ -1,4 +1,4 @@
-//! Amounts of what a machine can carry, as people write them: in the configuration and in `--capacity`.
+//! Amounts that a machine can carry, as users write them in the configuration and in `--capacity`.
 
 use std::collections::BTreeMap;
 
@@ -6,39 +6,39 @@ use bytesize::ByteSize;
 
 use crate::config;
 
-/// What is limited.
+/// A kind of resource that can be limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitKind {
-    /// Bytes a second on the wire.
+    /// Bytes per second on the wire.
     Net,
-    /// Bytes a second from the disks.
+    /// Bytes per second from the disks.
     Disk,
     /// Bytes of the pool.
     Mem,
-    /// Bytes a second that the processor can send.
+    /// Bytes per second that the processor can send.
     Cpu,
-    /// Bytes a second from other servers.
+    /// Bytes per second from other servers.
     Origin,
 }
 
-/// How much there is.
+/// An amount of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// What the machine says.
+    /// The amount that the machine reports.
     Auto,
     /// No limit.
     None,
-    /// Bytes, or bytes a second.
+    /// Bytes, or bytes per second.
     Bytes(u64),
-    /// Thousandths of what was calibrated.
+    /// Thousandths of the calibrated rate.
     Share(u32),
 }
 
 impl LimitKind {
-    /// Reads an amount.
+    /// Parses an amount.
     ///
     /// # Errors
-    /// It is none, or 0; in words.
+    /// A description of what is wrong: the text is not an amount, or it is 0.
     pub fn read(self, text: &str) -> Result<Amount, String> {
         let amount = match (self, text) {
             (_, "auto") => return Ok(Amount::Auto),
@@ -65,7 +65,7 @@ impl LimitKind {
     }
 }
 
-/// `0.8`: in thousandths.
+/// Parses a share such as `0.8`, in thousandths.
 fn share(text: &str) -> Result<u32, String> {
     let share = text.parse::<f64>().unwrap_or(f64::NAN);
     if share > 0.0 && share <= 1.0 {
@@ -78,7 +78,7 @@ fn size(text: &str) -> Option<u64> {
     text.parse::<ByteSize>().ok().map(|size| size.as_u64())
 }
 
-/// `100Mbit`, `2.5Gbit/s`: as bytes a second.
+/// Parses a rate such as `100Mbit` or `2.5Gbit/s`, in bytes per second.
 fn bits(text: &str) -> Option<u64> {
     let text = text.strip_suffix("/s").unwrap_or(text);
     let number = text.strip_suffix("bit")?;
@@ -96,15 +96,15 @@ fn bits(text: &str) -> Option<u64> {
             .all(|byte| byte.is_ascii_digit() || byte == b'.');
     let number: f64 = number.parse().ok().filter(|_| plain)?;
     let bytes = number * unit / 8.0;
-    // Beyond what counts exactly there is no machine.
+    // Up to here, f64 represents integers exactly; no machine has more.
     (bytes < 9e15).then_some(bytes as u64)
 }
 
-/// What `--capacity` names.
+/// The amounts of `--capacity`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Amounts(Vec<(LimitKind, String)>);
 
-/// Reads `--capacity`.
+/// Parses the value of `--capacity`.
 pub fn flag(text: &str) -> Result<Amounts, String> {
     let mut amounts = Vec::new();
     for part in text.split(',').map(str::trim) {
@@ -130,7 +130,7 @@ pub fn flag(text: &str) -> Result<Amounts, String> {
 }
 
 impl Amounts {
-    /// Goes over what the file says.
+    /// Overrides the amounts of the configuration file.
     pub fn over(self, config: &mut config::Capacity) {
         for (what, value) in self.0 {
             *match what {
@@ -145,7 +145,7 @@ impl Amounts {
 }
 
 impl config::Capacity {
-    /// Its keys, what they say, and of what.
+    /// Returns each amount's key, its text and its kind.
     pub fn amounts(&self) -> [(&'static str, &str, LimitKind); 5] {
         [
             ("capacity.net", &self.net, LimitKind::Net),
@@ -156,10 +156,10 @@ impl config::Capacity {
         ]
     }
 
-    /// What is set of interfaces one by one, bytes a second.
+    /// Returns the rates configured for single interfaces, in bytes per second.
     ///
     /// # Errors
-    /// What is wrong with which, in words.
+    /// A message that names the interface and the fault.
     pub fn rates(&self) -> Result<BTreeMap<String, u64>, String> {
         let rate = |(name, text): (&String, &String)| match LimitKind::Net.read(text) {
             Ok(Amount::Bytes(bytes)) => Ok((name.clone(), bytes)),

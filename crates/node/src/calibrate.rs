@@ -1,8 +1,8 @@
-//! What this machine carries, found out by loading it: `reelway serve --calibrate`.
+//! Measurement of what this machine carries, by loading it: `reelway serve --calibrate`.
 //!
-//! The disks by reading blocks at random places of the films past the page cache; the processor by a server on one core
-//! and virtual viewers on the others, more and more of them until some are harmed or frames come late. The machine is taken
-//! to carry as many times that as it has cores.
+//! Disks: blocks at random places of the films are read past the page cache. Processor: a server on
+//! one core serves virtual viewers on the other cores. The number of viewers grows until some are
+//! harmed or frames come late. The machine is assumed to carry this load times its number of cores.
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
@@ -25,32 +25,34 @@ use crate::process::Server;
 
 /// Default length of a calibration.
 pub const USUAL: Duration = Duration::from_secs(240);
-/// Shortest calibration: it has time for one or two numbers of viewers.
+/// Shortest calibration: enough time for one or two numbers of viewers.
 pub const SHORTEST: Duration = Duration::from_secs(10);
-/// Reads under way at once: as many as viewers at different places make.
+/// Concurrent reads: as many as viewers at different places cause.
 const AT_ONCE: usize = 32;
-/// Blocks of the pool that the disks are read into: few, for what is there already is not read.
+/// Number of blocks in the pool for reading the disks: few, as blocks that are in the pool are not
+/// read again.
 const POOL: u64 = 2 * AT_ONCE as u64;
-/// 99.9 of 100 frames must not be later than this.
+/// Limit of the lateness of 99.9 % of the frames, in milliseconds.
 const LATE_MS: f64 = 20.0;
-/// Bytes a second of one viewer on the wire: 4 Mbit/s of picture, 128 kbit/s of sound, and headers.
+/// Bytes per second of one viewer on the wire: 4 Mbit/s of video, 128 kbit/s of audio, and headers.
 const VIEWER: u64 = 4_128_000 / 8 * 106 / 100;
 
-/// Viewers of the first try, and the most that are tried.
+/// Number of viewers in the first try, and maximum number.
 const VIEWERS: (u32, u32) = (50, 4000);
-/// Viewers who come in a tenth of a second.
+/// New viewers per tenth of a second.
 const COMING: u32 = 10;
-/// How long after the last of them came begins what is judged.
+/// Time from the arrival of the last viewer to the start of the measurement.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// Lengths of a calibration's parts.
+/// Durations of a calibration's parts.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     /// How long the disks are read.
     reading: Duration,
-    /// No other number of viewers is tried after this, once the server kept up with one.
+    /// Once the server has kept up with some number of viewers, no other number is tried after this
+    /// time.
     patience: Duration,
-    /// How long each number of viewers is judged.
+    /// Length of the measurement for each number of viewers.
     judging: Duration,
     /// Length of the films that are served.
     films: Duration,
@@ -64,19 +66,19 @@ impl Times {
             reading: (whole / 30).clamp(second, 8 * second),
             patience: whole * 5 / 8,
             judging: (whole / 48).clamp(second, 5 * second),
-            // A trial takes less than a minute.
+            // A try takes less than a minute.
             films: (whole / 2).clamp(60 * second, 120 * second),
         }
     }
 }
 
-/// Loads the machine for about `whole`, [`USUAL`] or less; at least [`SHORTEST`] is taken. Shorter calibrations give coarser
-/// figures. `films` are read as a server with this `pool` reads them. Films of its own are made in `folder` meanwhile. `tell`
+/// Loads the machine for about `whole`, but at least for [`SHORTEST`]. Calibrations shorter than
+/// [`USUAL`] give coarser figures. `films` are read as a server with this `pool` reads them. Films
+/// for the server are made in `folder` and removed at the end. `tell` gets a line for each step.
 /// gets a line for each step.
 ///
-/// # Errors
-/// The server cannot be started, or its films not made; or it cannot serve a single viewer on time, which says more about what
-/// else the machine does than about what it can carry.
+/// The server cannot be started, its films cannot be made, or it cannot serve a single viewer on
+/// time. The last says more about the machine's other load than about its capacity.
 pub fn calibrate(
     (films, pool): (&[PathBuf], &Pool),
     folder: &Path,
@@ -105,7 +107,8 @@ pub fn calibrate(
     })
 }
 
-/// Regular files below these, with their lengths, each once, whatever leads to it; bounded.
+/// Returns the regular files at or below these paths with their lengths. Each file appears once,
+/// whatever links lead to it; the number is bounded.
 fn files(films: &[PathBuf]) -> Vec<(PathBuf, u64)> {
     const MOST: usize = 2000;
     let (mut found, mut left) = (Vec::new(), films.to_vec());
@@ -130,7 +133,7 @@ fn files(films: &[PathBuf]) -> Vec<(PathBuf, u64)> {
     found
 }
 
-/// Bytes a second of whole blocks at random places.
+/// Returns the bytes per second of whole blocks read at random places.
 fn disks(films: &[PathBuf], pool: &Pool, reading: Duration) -> anyhow::Result<Option<u64>> {
     let store = Store::new(StoreConfig {
         pool_bytes: POOL * pool.block.as_u64(),
@@ -141,7 +144,7 @@ fn disks(films: &[PathBuf], pool: &Pool, reading: Duration) -> anyhow::Result<Op
     let block = u64::from(store.block_bytes());
     let files = files(films);
     let blocks: u64 = files.iter().map(|(_, len)| len / block).sum();
-    // Of fewer, so many are in the pool already that the disks are not kept busy.
+    // With fewer blocks, too many would be in the pool already to keep the disks busy.
     if blocks < 4 * POOL {
         return Ok(None);
     }
@@ -160,7 +163,7 @@ fn disks(films: &[PathBuf], pool: &Pool, reading: Duration) -> anyhow::Result<Op
     let reader = |number: u64| {
         let (store, sources) = (store.clone(), sources.clone());
         async move {
-            // A step that has no factor in common with many numbers of blocks.
+            // Each reader has a sequence of its own from a linear congruential generator.
             let mut place = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             while reelway_clock::now().since(began) < reading {
                 place = place
@@ -183,12 +186,12 @@ fn disks(films: &[PathBuf], pool: &Pool, reading: Duration) -> anyhow::Result<Op
         anyhow::Ok(())
     })?;
     let took = reelway_clock::now().since(began);
-    // Without what was in the pool.
+    // Blocks found in the pool do not count.
     let read = store.stats().bytes_read;
     Ok(Some((read as f64 / took.as_secs_f64()) as u64))
 }
 
-/// The most viewers that are kept up with, and what was tried.
+/// Returns the largest number of viewers that the server kept up with, and all tries.
 fn processor(
     (times, cores): (Times, &[usize]),
     folder: &Path,
@@ -199,7 +202,7 @@ fn processor(
     let folder = Folder(folder.to_owned());
     let films = folder.0.join("films");
     make(&films, times.films)?;
-    // What it carries is to be found, not what it books.
+    // Without limits, as the server's capacity is measured, not its admission.
     let unlimited = ["--capacity", "net=none,disk=none,mem=none,cpu=none"];
     let core = cores.first().copied().unwrap_or(0);
     let server = Server::start_on(core, &films, &folder.0.join("state"), &unlimited)?;
@@ -213,7 +216,8 @@ fn processor(
     let mut search = Bisection::new(VIEWERS.0, VIEWERS.1);
     let mut tried: Vec<Tried> = Vec::new();
     while let Some(viewers) = search.next() {
-        // The search goes on until the server kept up with some number, however little time there is.
+        // The search continues until the server has kept up with some number, however little time
+        // there is.
         if search.well() > 0 && reelway_clock::now().since(began) >= times.patience {
             break;
         }
@@ -239,7 +243,7 @@ fn processor(
     Ok((search.well(), tried))
 }
 
-/// Viewers of all films, who stay for the whole of a try.
+/// Returns a load of viewers of all films who stay for the whole try.
 fn watching((urls, viewers): (&[String], u32), judging: Duration, cores: usize) -> Options {
     let coming = Duration::from_millis(100) * viewers.div_ceil(COMING);
     Options {
@@ -266,7 +270,7 @@ fn watching((urls, viewers): (&[String], u32), judging: Duration, cores: usize) 
     }
 }
 
-/// Why so many were not kept up with; `None`: they were.
+/// Returns why the server did not keep up with this number of viewers; `None` if it did.
 fn trouble(story: &LoadStory, viewers: u32, late_ms: f64) -> Option<String> {
     let unwell = story.refused + story.harmed;
     if story.viewers < viewers as usize {
@@ -281,10 +285,10 @@ fn trouble(story: &LoadStory, viewers: u32, late_ms: f64) -> Option<String> {
     (late_ms > LATE_MS).then(|| format!("1 of 1000 frames is {late_ms:.1} ms late or more"))
 }
 
-/// Films that are served.
+/// Number of films that are served.
 const FILMS: u64 = 4;
 
-/// Films long enough for a try.
+/// Makes films that are long enough for a try.
 fn make(folder: &Path, length: Duration) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     for number in 0..FILMS {
@@ -298,7 +302,7 @@ fn make(folder: &Path, length: Duration) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A folder that is removed at the end.
+/// A folder that is removed when this is dropped.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -309,21 +313,22 @@ impl Drop for Folder {
     }
 }
 
-/// The cores that this program may use.
+/// Returns the cores that this program may use.
 fn cores() -> Vec<usize> {
     let allowed = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
     let is_set = |core: &usize| allowed.is_set(*core).unwrap_or(false);
     (0..CpuSet::count()).filter(is_set).collect()
 }
 
-/// Leaves the first of several cores to the server: this thread, and those that it starts, use the others.
+/// Leaves the first of several cores to the server: this thread and those that it starts use the
+/// others.
 fn leave_the_first(cores: &[usize]) {
     let mut set = CpuSet::new();
     for core in cores.iter().skip(1) {
         let _ = set.set(*core);
     }
     if cores.len() > 1 {
-        // Where it is not allowed the figure is less exact.
+        // If this is not allowed, the figure is less exact.
         let _ = sched_setaffinity(Pid::from_raw(0), &set);
     }
 }

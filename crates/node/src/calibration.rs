@@ -1,4 +1,4 @@
-//! What `reelway serve --calibrate` found here, kept in the state directory.
+//! Results of `reelway serve --calibrate`, kept in the state directory.
 
 use std::path::{Path, PathBuf};
 
@@ -9,35 +9,36 @@ use tracing::warn;
 
 use crate::config::Config;
 
-/// Where what was found is kept.
+/// File names of the report and the chart.
 const CALIBRATION: &str = "calibration.json";
 const CHART: &str = "calibration.svg";
 
-/// What was found.
+/// The results of a calibration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Calibration {
-    /// When, RFC 3339.
+    /// Time of the calibration (RFC 3339).
     pub when: String,
-    /// Bytes a second that all cores together send; none in a file of an older version that could not serve a single viewer.
+    /// Bytes per second that all cores together can send; `None` in a file of an older version that
+    /// could not serve a single viewer.
     pub cpu: Option<u64>,
-    /// Bytes a second that the disks give; none where the films are too small to tell.
+    /// Bytes per second that the disks deliver; `None` if the films are too small to measure it.
     pub disk: Option<u64>,
-    /// What was tried, by viewers.
+    /// The tries, by number of viewers.
     pub tried: Vec<Tried>,
 }
 
 /// One try.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Tried {
-    /// Viewers of 4 Mbit/s.
+    /// Number of viewers of 4 Mbit/s.
     pub viewers: u32,
-    /// Whether all of them were kept up with.
+    /// Whether the server kept up with all of them.
     pub well: bool,
     /// 99.9th percentile of their frames' lateness, ms.
     pub late_ms: f64,
 }
 
-/// Keeps what was found, and its chart. Where.
+/// Writes the report and its chart, and returns their paths.
 ///
 /// # Errors
 /// The files cannot be written.
@@ -51,7 +52,7 @@ pub fn keep(state: &Path, report: &str, chart: &str) -> anyhow::Result<[PathBuf;
     Ok(paths)
 }
 
-/// What was found here, as it was written.
+/// Returns the stored report and chart, verbatim.
 pub(crate) fn calibrated(state: &Path) -> Option<Calibrated> {
     let read = |name| std::fs::read_to_string(state.join(name)).ok();
     Some(Calibrated {
@@ -60,7 +61,7 @@ pub(crate) fn calibrated(state: &Path) -> Option<Calibrated> {
     })
 }
 
-/// What `reelway serve --calibrate` found, if it was run here.
+/// Returns the stored results, if there was a calibration here.
 pub(crate) fn calibration(config: &Config) -> anyhow::Result<Option<Calibration>> {
     let path = config.state_directory()?.join(CALIBRATION);
     let text = match std::fs::read_to_string(&path) {

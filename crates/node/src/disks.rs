@@ -1,4 +1,4 @@
-//! What the disks really give, for admission: measured while reads wait for them.
+//! The disks' actual throughput, for admission: measured while reads are waiting.
 
 use std::time::Duration;
 
@@ -6,31 +6,33 @@ use reelway_clock::Monotonic;
 use reelway_session::{Gate, Resource};
 use reelway_store::{LaneKind, LaneStats, Store};
 
-/// Shortest time over which it is measured.
+/// Minimum length of a measurement.
 const LEAST: Duration = Duration::from_millis(900);
-/// Seconds that count as booked already.
+/// Number of coming seconds whose bookings count.
 const SOON: u64 = 10;
-/// Thousandths that come back in a second in which nothing waited.
+/// Thousandths of the share that return per second without waiting reads.
 const BACK: u32 = 20;
 
-/// What was seen at the last look.
+/// State of the last measurement.
 #[derive(Debug, Default)]
 pub struct Disks {
     last: Option<(Monotonic, u64, bool)>,
-    /// Thousandths of what there should be, over the last looks.
+    /// Smoothed share of the limit that the disks deliver, in thousandths.
     share: Option<u32>,
 }
 
 impl Disks {
-    /// Looks; to be called about once a second. Nothing is done where the disks are not limited.
+    /// Measures the disks. To be called about once a second; does nothing if the disks are not
+    /// limited.
     ///
-    /// Much of what is booked may be in memory, so slow disks alone end nobody: unless packets leave `late`, there is
-    /// said to be as much as is booked already, and only newcomers are refused.
+    /// Much of what is booked may be in memory, so slow disks alone end no session. Unless packets
+    /// leave `late`, the share is at least what is already booked, so that only newcomers are
+    /// refused.
     pub fn look(&mut self, store: &Store, gate: &Gate, late: bool) {
         let Some(limit) = gate.config().admission.capacity.limit(Resource::Disk) else {
             return;
         };
-        // What comes from origins, from the tier or out of other blocks says nothing of the disks.
+        // Reads from origins, from the tier and from other blocks say nothing about the disks.
         let mut lanes = store.lanes();
         lanes.retain(|lane| lane.kind == LaneKind::Disk);
         let bytes = lanes.iter().map(|lane| lane.bytes).sum();
@@ -46,7 +48,8 @@ impl Disks {
         }
     }
 
-    /// So many bytes were read since the start, and whether reads wait; `limit` is what a second should give.
+    /// Updates the share: `bytes` is the total since the start, `waiting` says whether reads wait,
+    /// and `limit` is what the disks should deliver per second.
     fn seen(&mut self, now: Monotonic, bytes: u64, waiting: bool, limit: u64) -> Option<u32> {
         let (then, before, waited) = *self.last.get_or_insert((now, bytes, waiting));
         let passed = now.since(then);
@@ -56,10 +59,10 @@ impl Disks {
         self.last = Some((now, bytes, waiting));
         let before = (bytes - before, self.share.unwrap_or(1000));
         let share = if waiting && waited {
-            // They had work all the time: what they gave is what there is.
+            // The disks were busy all the time, so what they delivered is what they can deliver.
             let a_second = u128::from(before.0) * 1_000_000 / passed.as_micros().max(1);
             let gave = (a_second * 1000 / u128::from(limit.max(1))).min(1000) as u32;
-            // A single slow second is not the world.
+            // Smoothed: a single slow second says little.
             (before.1 * 2 + gave) / 3
         } else {
             (before.1 + BACK).min(1000)
@@ -69,7 +72,7 @@ impl Disks {
     }
 }
 
-/// What is booked of something in the coming seconds, in thousandths of what there should be.
+/// Returns the largest booking of a resource in the coming seconds, in thousandths of `limit`.
 pub(crate) fn booked(gate: &Gate, of: Resource, limit: u64) -> u32 {
     let judge = gate.judge();
     let now = judge.second();
@@ -78,7 +81,7 @@ pub(crate) fn booked(gate: &Gate, of: Resource, limit: u64) -> u32 {
     (most * 1000).div_ceil(u128::from(limit.max(1))).min(1000) as u32
 }
 
-/// Whether a disk has more to do than it does at once.
+/// Whether a disk has more requests than it processes at once.
 fn is_waiting(lane: &LaneStats) -> bool {
     lane.queued > lane.depth
 }
@@ -93,19 +96,19 @@ mod tests {
         let at = |second: u64| Monotonic::from_nanos(second * 1_000_000_000);
         let limit = 1_000_000;
         assert_eq!(disks.seen(at(0), 0, true, limit), None);
-        // Half of what there should be, second after second.
+        // Half of the limit, second after second.
         let shares: Vec<u32> = (1..=8)
             .filter_map(|second| disks.seen(at(second), second * 500_000, true, limit))
             .collect();
         assert_eq!(shares.len(), 8);
         assert!(shares.is_sorted_by(|a, b| a >= b), "{shares:?}");
         assert!((500..=520).contains(&shares[7]), "{shares:?}");
-        // The first second in which nothing waits ends it; it comes back slowly.
+        // The first second without waiting reads ends the decrease, and the share recovers slowly.
         let back: Vec<u32> = (9..60)
             .filter_map(|second| disks.seen(at(second), 4_000_000, false, limit))
             .collect();
         assert!(back[0] < 550 && back.last() == Some(&1000), "{back:?}");
-        // Little is read because little is asked for.
+        // Little is read because little is requested.
         assert_eq!(disks.seen(at(60), 4_000_001, false, limit), Some(1000));
     }
 

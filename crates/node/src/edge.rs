@@ -1,4 +1,4 @@
-//! An edge: a machine that serves films of other servers, and keeps what is watched on a disk of its own.
+//! An edge: a machine that serves films of other servers and caches them on a disk of its own.
 
 use std::path::{Path, PathBuf};
 
@@ -9,15 +9,15 @@ use reelway_sys::files;
 
 use crate::config::Config;
 
-/// The largest tier that an edge makes without being asked.
+/// Maximum size of the tier if none is given.
 const MOST: u64 = 64 << 30;
 
-/// Makes a server of what is configured an edge of these origins, with a tier of this size. Where the configuration has no
-/// tier, each block is kept that was fetched; where no size is given either, it is half of what the disk has free, 64 GiB at
-/// most.
+/// Turns a configuration into that of an edge of these origins, with a tier of this size. If the
+/// configuration has no tier, every block that is fetched is kept. If no size is given either, the
+/// tier gets half of the disk's free space, at most 64 GiB.
 ///
 /// # Errors
-/// There is no origin, one is not an address, or the state directory is not known.
+/// There is no origin, an origin is not an address, or the state directory is unknown.
 pub fn configure(
     config: &mut Config,
     origins: Vec<PathBuf>,
@@ -56,9 +56,9 @@ pub fn configure(
     config.check()
 }
 
-/// Bytes that a tier in this directory may have: what is free, and what it has already.
+/// Returns how many bytes a tier in this directory could use: the free space, and its own files.
 fn room_for(dir: &Path) -> u64 {
-    // The directory, or the part of its path that is there.
+    // The directory, or its nearest existing ancestor.
     let there = dir.ancestors().find(|part| part.is_dir());
     let free = there.and_then(|part| files::room(part).ok()).unwrap_or(0);
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
@@ -109,7 +109,7 @@ mod tests {
         let file = std::fs::File::create(tier.join("blocks")).unwrap();
         files::reserve(&file, 64 << 20).unwrap();
         let after = room_for(&tier);
-        // Others may write meanwhile.
+        // Other processes may write meanwhile.
         assert!(
             after + (32 << 20) > before,
             "{before} before, {after} after"

@@ -1,4 +1,4 @@
-//! The servers that remote films come from, as `/metrics` and the API show them.
+//! The servers of remote films, for `/metrics` and the API.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use reelway_session::Sessions;
 pub struct Elsewhere {
     pub(crate) origins: Vec<Arc<Origin>>,
     pub(crate) group: Option<Arc<Group>>,
-    /// Viewers are sent to the sibling that has their film.
+    /// Whether viewers are redirected to the sibling that has their film.
     pub(crate) redirects: bool,
 }
 
-/// The viewers of this server.
+/// The load and the films of this server, for its siblings.
 struct Viewers {
     sessions: Sessions,
     catalogue: Arc<dyn Catalogue>,
@@ -37,7 +37,8 @@ impl Own for Viewers {
 }
 
 impl Elsewhere {
-    /// Knows which server viewers are sent to, with these sessions here; `None`: they stay here.
+    /// Returns the placement of viewers on this server and its siblings; `None` if viewers are
+    /// never redirected.
     pub fn placement(
         &self,
         sessions: &Sessions,
@@ -51,14 +52,14 @@ impl Elsewhere {
         Some(Arc::new(Places::new(group.clone(), own)))
     }
 
-    /// To be called once a second, in the runtime.
+    /// Polls the siblings. To be called once a second, in the runtime.
     pub fn tick(&self) {
         if let Some(group) = &self.group {
             group.tick();
         }
     }
 
-    /// What came from each, origins first. This server is not among them.
+    /// Returns the statistics of each server, origins first. This server is not included.
     pub fn servers(&self) -> Vec<OtherServer> {
         let origins = self.origins.iter().map(|origin| {
             let stats = origin.stats();
@@ -87,7 +88,7 @@ impl Elsewhere {
         origins.chain(siblings).collect()
     }
 
-    /// What was asked of them, and what came.
+    /// Writes the metrics of requests and answers.
     pub fn write_metrics(&self, out: &mut Exposition) {
         let origins: Vec<_> = (self.origins.iter())
             .map(|origin| (origin.shown(), origin.stats()))

@@ -1,5 +1,6 @@
-//! Behind a director whose films have addresses, viewers who begin are sent to the address of their film. A scheduler that goes
-//! by the address that is asked for then sends all viewers of a film to the same edge.
+//! Addresses of films, behind a director: new viewers are redirected to the address of their film.
+//! A scheduler that chooses by destination address then sends all viewers of a film to the same
+//! edge.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,11 +8,11 @@ use std::sync::Arc;
 use reelway_catalogue::{Film, Place, Placement, Soon};
 use reelway_film_addresses::FilmAddresses;
 
-/// Places viewers at their films' addresses, whichever server answers there.
+/// Redirects viewers to their films' addresses, whichever server answers there.
 #[derive(Debug)]
 pub(crate) struct AtFilmAddresses {
     pub addresses: FilmAddresses,
-    /// Ports of RTSP and of HTTP, the same at all servers behind them.
+    /// Ports of RTSP and HTTP, the same on all servers behind these addresses.
     pub ports: (u16, u16),
 }
 
@@ -39,7 +40,7 @@ impl Placement for AtFilmAddresses {
             .collect()
     }
 
-    /// None: if a server fails, another one answers at the same address.
+    /// Empty: if a server fails, another one answers at the same address.
     fn others<'a>(&'a self, _: &'a Arc<Film>) -> Soon<'a, Vec<Place>> {
         Box::pin(async { Vec::new() })
     }

@@ -1,4 +1,4 @@
-//! The libraries: film directories and single films here, and films elsewhere.
+//! The libraries: local film directories and single films, and remote films.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,26 +13,26 @@ use crate::config::Config;
 use crate::elsewhere::Elsewhere;
 use crate::sources::places;
 
-/// Everything that is configured to be served.
+/// All configured films.
 pub(crate) struct Films {
     here: Vec<PathBuf>,
     elsewhere: Vec<SourceConfig>,
     siblings: Option<GroupConfig>,
 }
 
-/// What is open of them.
+/// The opened libraries.
 pub(crate) struct Opened {
     /// All films as one library.
     pub library: Arc<Several>,
-    /// The servers that films come from.
+    /// The servers of remote films.
     pub elsewhere: Elsewhere,
 }
 
 impl Films {
-    /// As the configuration says.
+    /// Collects the films of a configuration.
     ///
     /// # Errors
-    /// A place elsewhere is not one, or nothing of what is here can be read.
+    /// The address of a remote source is invalid, or no local film can be read.
     pub fn of(config: &Config) -> anyhow::Result<Films> {
         let (here, mut elsewhere) = places(&config.films)?;
         for source in &config.source {
@@ -47,10 +47,11 @@ impl Films {
         })
     }
 
-    /// The libraries of all of them as one, of the server with this id; index files are in the state directory.
+    /// Opens all libraries as one, for the server with this id. Index files are in the state
+    /// directory.
     ///
     /// # Errors
-    /// A place elsewhere cannot be used as it is configured.
+    /// A remote source cannot be used as configured.
     pub fn open(
         self,
         config: &Config,
@@ -85,7 +86,7 @@ impl Films {
             source.own_id = id.to_owned();
             source.anew_every = anew_every;
             let origin = origin(source, group.clone(), store, state)?;
-            // Its index files have a folder of their own.
+            // The index files of each origin have a folder of their own.
             let index = state.join("index").join(origin.folder());
             let library = Directory::of(origin.clone(), Some(index), indexes.clone());
             origin.on_changed(library.waker());
@@ -103,7 +104,7 @@ impl Films {
     }
 }
 
-/// How films' packets are counted.
+/// Returns how films' packets are counted; `None` if they are not.
 fn count(config: &Config, store: &Store) -> Option<CountConfig> {
     let (after, store) = (config.index.packets_after, store.clone());
     (after > 0).then(|| CountConfig {
@@ -116,13 +117,14 @@ fn count(config: &Config, store: &Store) -> Option<CountConfig> {
     })
 }
 
-/// A mistyped directory should be reported at once, not by an empty page. One of several may be missing
-/// (a disk that is not mounted yet): it is warned of, and looked for again.
+/// Checks that at least one of the local films can be read, so that a mistyped directory is
+/// reported at once and not by an empty page. If only some are missing (a disk that is not mounted
+/// yet), the library warns of them and looks for them again.
 fn require_films(films: &[PathBuf]) -> anyhow::Result<()> {
     let mut problems = films
         .iter()
         .map_while(|film| std::fs::metadata(film).err().map(|error| (film, error)));
-    // Stops at the first that can be read.
+    // Lazy: stops at the first that can be read.
     match problems.next() {
         Some((film, error)) if problems.count() + 1 == films.len() => {
             anyhow::bail!("{}: {error}", film.display())

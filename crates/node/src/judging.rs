@@ -1,4 +1,4 @@
-//! What the machine carries and how newcomers are judged, as it is configured.
+//! The machine's capacity and the rules of admission, from the configuration.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -17,10 +17,10 @@ use crate::calibration::calibration;
 use crate::config::{self, Config};
 
 impl config::Admission {
-    /// Classes and who belongs to them.
+    /// Returns the classes and their members.
     ///
     /// # Errors
-    /// What is wrong with which, in words.
+    /// A message that names the class and the fault.
     pub fn classes(&self) -> Result<Vec<(Class, Members)>, String> {
         let class = |class: &config::Class| {
             let wrong = |words: String| format!("class \"{}\": {words}", class.name);
@@ -47,7 +47,7 @@ impl config::Admission {
     }
 }
 
-/// `10.1.0.0/16`, or a single address.
+/// Parses a network such as `10.1.0.0/16`, or a single address.
 fn network(text: &str) -> Option<(IpAddr, u8)> {
     let (address, bits) = match text.split_once('/') {
         Some((address, bits)) => (address.parse::<IpAddr>().ok()?, Some(bits.parse().ok()?)),
@@ -58,7 +58,7 @@ fn network(text: &str) -> Option<(IpAddr, u8)> {
     (bits <= most).then_some((address, bits))
 }
 
-/// How newcomers are judged.
+/// Returns the rules of admission.
 pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Result<GateConfig> {
     let usable = 1000 - 10 * u32::from(config.capacity.headroom);
     let mut capacity = Capacity::unlimited();
@@ -77,7 +77,7 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
                  blocks for, all of them are late"
             ),
             Amount::None => {}
-            // Nobody says what it carries.
+            // No measurement says what the origins carry.
             Amount::Auto if what == LimitKind::Origin => {}
             Amount::Bytes(bytes) => {
                 warn_if_beyond(what, bytes, config);
@@ -146,7 +146,7 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
         ask_again: config.admission.ask_again,
         payload,
         reading: reading(config),
-        // No other policy knows who comes when.
+        // Only the timetable policy knows in advance which blocks viewers will need.
         pool: match config.pool.policy.as_str() {
             "timetable" => config.bytes_of_blocks(),
             _ => 0,
@@ -159,7 +159,8 @@ pub fn gate(config: &Config, payload: reelway_rtp::PayloadOptions) -> anyhow::Re
     })
 }
 
-/// How the sender reads films: as long before they leave as a disk may need, and they may leave ahead of their time.
+/// Returns how the sender reads films: as early as a disk may require, plus the time by which
+/// packets may leave ahead.
 fn reading(config: &Config) -> Reading {
     let ahead = config.rtp.smooth_ahead.max(config.rtp.sent_evenly());
     let ahead = SenderConfig::default().ahead + Duration::from_millis(ahead.into());
@@ -169,7 +170,7 @@ fn reading(config: &Config) -> Reading {
     }
 }
 
-/// The limited links, as the sender paces what it hands to them.
+/// Returns the limited links, for the sender's pacing.
 pub fn links(config: &Config, capacity: &Capacity) -> Vec<LinkConfig> {
     let link = |(resource, limit): &(Resource, u64)| match resource {
         Resource::Network(number) => Some(LinkConfig {
@@ -182,8 +183,8 @@ pub fn links(config: &Config, capacity: &Capacity) -> Vec<LinkConfig> {
     capacity.limits().iter().filter_map(link).collect()
 }
 
-/// Bytes of the pool that are there for what viewers over RTSP hold who are on time; the rest is what HTTP may pin, and
-/// what is set aside for viewers who are not.
+/// Returns the bytes of the pool for blocks that punctual viewers over RTSP hold. The rest is for
+/// what HTTP may pin, and a reserve for viewers who are late.
 fn for_viewers(config: &Config) -> u64 {
     let block = config.pool.block.as_u64().max(1);
     let blocks = config.bytes_of_blocks() / block;
@@ -191,7 +192,7 @@ fn for_viewers(config: &Config) -> u64 {
     blocks.saturating_sub(others) * block
 }
 
-/// Who knows users by the key in this file.
+/// Returns the verifier of user names, with the key from this file.
 fn users(file: &Path) -> anyhow::Result<Users> {
     if file.as_os_str().is_empty() {
         return Ok(Users::default());
@@ -203,7 +204,8 @@ fn users(file: &Path) -> anyhow::Result<Users> {
         .with_context(what)
 }
 
-/// Logs capacities that contradict what is seen here, and uses them: the operator may know better.
+/// Warns of capacities that contradict what this machine reports, but keeps them: the operator may
+/// know better.
 fn warn_if_beyond(what: LimitKind, bytes: u64, config: &Config) {
     let links = Links::of_machine();
     let fastest: u64 = links.iter().map(|(_, link)| link.speed).sum();

@@ -1,5 +1,5 @@
-//! Films that are kept, or were watched most, are brought to the tier: what is lacking of them is fetched, block by block, after
-//! what viewers need.
+//! Fetches films to the tier that are kept or were watched most. Their missing blocks are fetched
+//! one by one, with what viewers leave of the capacity.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,37 +11,37 @@ use tracing::{info, warn};
 
 use crate::view::Node;
 
-/// Seconds from one look at what is lacking to the next.
+/// Seconds between two searches for missing blocks.
 const LOOK: u64 = 30;
-/// The same for films of which nothing was: a worn disk may have lost a block.
+/// The same for films that were complete: a worn disk may have lost a block.
 const LOOK_AGAIN: u64 = 3600;
-/// Of what nobody has booked of the way to the origin, the part that is taken.
+/// Divisor of the unbooked capacity from origins: this part of it is used.
 const PART: u64 = 2;
-/// Seconds of that which are saved up at most.
+/// Seconds of this allowance that are saved up at most.
 const SAVED: u64 = 10;
 
-/// Seconds from one note of what is watched to the next, and from one time that it is written to a file to the next.
+/// Seconds between two notes of what is being watched, and between two writes of them to a file.
 const NOTE: u64 = 60;
 const WRITE: u64 = 600;
-/// Seconds from one choice of films that were watched most to the next.
+/// Seconds between two choices of the films that were watched most.
 const CHOOSE: u64 = 5;
 
-/// Brings films to the tier.
+/// Fetches films to the tier.
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
     /// Seconds since the start.
     seconds: u64,
     may_fetch: Allowance,
-    /// Films of which nothing was lacking.
+    /// Films that were complete.
     whole: BTreeMap<String, FileIdentity>,
-    /// Titles that were looked at since the last round began.
+    /// Titles that have been handled in this round.
     done: BTreeSet<String>,
-    /// Titles of which it was said that they cannot be kept.
+    /// Titles for which a warning was logged that they cannot be kept.
     said: BTreeSet<String>,
 }
 
 impl Keeper {
-    /// A second has passed; to be called once a second.
+    /// Counts a second, and does what is due. To be called once a second.
     pub fn tick(&mut self, sessions: &Sessions, node: &Node, library: &Library) {
         let gate = sessions.gate();
         let limits = gate.config().admission.capacity.limits();
@@ -60,7 +60,7 @@ impl Keeper {
             note_watched(sessions, node, library, now.0);
         }
         if self.seconds.is_multiple_of(WRITE) {
-            // The file system may take its time, and others look at what is fetched.
+            // The file system may be slow, so the lock on `prefill` is not held while writing.
             let unwritten = node.prefill().popularity().unwritten();
             if let Some((path, text)) = unwritten {
                 let written = tokio::task::block_in_place(|| files::replace(&path, &text));
@@ -72,11 +72,12 @@ impl Keeper {
         }
     }
 
-    /// Fetches what is lacking, as much as may be fetched now. Can be dropped at any time, and begun again.
+    /// Fetches missing blocks, as far as the allowance goes. Cancel-safe: can be dropped at any
+    /// time and called again.
     pub async fn work(&mut self, node: &Node, library: &Library) {
         supervise::inject("keeping");
         let kept = node.kept().titles();
-        // Those that are kept come first, then those that are watched most.
+        // Kept films come first, then those that were watched most.
         let mut titles: Vec<String> = kept.iter().cloned().collect();
         titles.extend(node.prefill().titles());
         let catalogue = library.catalogue();
@@ -104,7 +105,8 @@ impl Keeper {
                 }
                 Ok(false) => return,
                 Err(why) => {
-                    // The others are as many as fit; what does not is fetched by those who watch it.
+                    // Only kept films deserve a warning: the others were chosen to fit, and their
+                    // viewers fetch what is missing.
                     if kept.contains(title) && self.said.insert(title.clone()) {
                         warn!(film = title, "cannot be kept: {why}");
                     }
@@ -114,7 +116,7 @@ impl Keeper {
         }
     }
 
-    /// Fetches what the tier lacks of a film; whether all of it was.
+    /// Fetches the blocks that the tier lacks of a film. Returns whether the film is complete.
     async fn bring(&mut self, title: &str, node: &Node, library: &Library) -> Result<bool, String> {
         let film = library.open(title).await;
         let film = film.map_err(|error| error.to_string())?;
@@ -140,7 +142,7 @@ impl Keeper {
     }
 }
 
-/// Notes what is watched at the moment, of the films that lie elsewhere.
+/// Notes which remote films are being watched.
 fn note_watched(sessions: &Sessions, node: &Node, library: &Library, now: u64) {
     let mut prefill = node.prefill();
     for session in sessions.in_order() {
@@ -154,7 +156,7 @@ fn note_watched(sessions: &Sessions, node: &Node, library: &Library, now: u64) {
     }
 }
 
-/// Chooses which films are brought to the tier because they are watched much.
+/// Chooses the films that are fetched because they were watched most.
 fn choose(node: &Node, library: &Library, now: (u64, u32)) {
     let Some(tier) = library.store().tier() else {
         return;
@@ -182,24 +184,24 @@ fn choose(node: &Node, library: &Library, now: (u64, u32)) {
     }
 }
 
-/// Bytes that may be fetched.
+/// Number of bytes that may be fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Allowance(u64);
 
 impl Allowance {
-    /// As many as there are.
+    /// No limit.
     const ALL: Allowance = Allowance(u64::MAX);
 
-    /// So many more, or as many as there are.
+    /// Adds this many bytes, or removes the limit.
     fn gets(&mut self, part: Option<u64>) {
         *self = match part {
-            // A block may be more than that: it is saved up for.
+            // A block may be larger than `part`, so the allowance accumulates.
             Some(part) => Allowance(self.0.min(SAVED * part).saturating_add(part)),
             None => Allowance::ALL,
         };
     }
 
-    /// Takes so many, if there are.
+    /// Takes this many bytes, if available.
     fn takes(&mut self, bytes: u64) -> bool {
         if *self == Allowance::ALL {
             return true;
@@ -222,7 +224,7 @@ mod tests {
         assert!(allowance.takes(100) && !allowance.takes(1));
         (0..100).for_each(|_| allowance.gets(Some(100)));
         assert!(allowance.takes(1100) && !allowance.takes(1));
-        // Others need all of it, then nothing is limited.
+        // With all of it booked, nothing is added; then there is no limit.
         allowance.gets(Some(0));
         assert!(!allowance.takes(1));
         allowance.gets(None);

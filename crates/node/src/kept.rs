@@ -1,4 +1,4 @@
-//! Which films this server keeps on its tier. It survives a restart.
+//! The list of films that this server keeps on its tier. It survives a restart.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,25 +8,25 @@ use std::path::{Path, PathBuf};
 use reelway_sys::files;
 use tracing::warn;
 
-/// Titles that can be kept.
+/// Maximum number of titles.
 const MOST: usize = 10_000;
 
 /// Titles of films.
 pub(crate) type Titles = BTreeSet<String>;
 
-/// The titles that are kept.
+/// The list of kept titles.
 #[derive(Debug)]
 pub(crate) struct Kept {
     path: PathBuf,
     titles: Titles,
-    /// Bytes that the tier lacks of those that have been looked at.
+    /// Missing bytes on the tier, for titles that have been checked.
     lacks: BTreeMap<String, u64>,
-    /// Those that nobody has looked at since they are kept.
+    /// Titles that have not been checked since they were added.
     new: Titles,
 }
 
 impl Kept {
-    /// Those of the time before a restart.
+    /// Reads the list from before a restart.
     pub fn of(state: &Path) -> Kept {
         let path = state.join("kept.json");
         let titles = match fs::read(&path) {
@@ -44,35 +44,35 @@ impl Kept {
         }
     }
 
-    /// All of them.
+    /// Returns all titles.
     pub fn titles(&self) -> Titles {
         self.titles.clone()
     }
 
-    /// All of them, with the bytes that the tier lacks of them; `None` where that is not known yet.
+    /// Returns all titles with the number of bytes that the tier lacks; `None` if not known yet.
     pub fn lacking(&self) -> Vec<(String, Option<u64>)> {
         let titles = self.titles.iter();
         let lacking = titles.map(|title| (title.clone(), self.lacks.get(title).copied()));
         lacking.collect()
     }
 
-    /// Those that are kept since this was asked last.
+    /// Returns the titles that were added since the last call.
     pub fn take_new(&mut self) -> Titles {
         std::mem::take(&mut self.new)
     }
 
-    /// The tier lacks so many bytes of a title.
+    /// Records how many bytes of a title the tier lacks.
     pub fn lacks(&mut self, title: &str, bytes: u64) {
         if self.titles.contains(title) {
             self.lacks.insert(title.to_owned(), bytes);
         }
     }
 
-    /// All of them once this title is kept, too, or no longer, and where they are to be written before that holds
-    /// ([`Kept::set`]); `None`: it is so already.
+    /// Returns the list after adding or removing a title, and the path to which it must be written
+    /// before it takes effect ([`Kept::set`]); `None` if nothing changes.
     ///
     /// # Errors
-    /// There are too many.
+    /// The list is full.
     pub fn with(&self, title: &str, is_kept: bool) -> Result<Option<(PathBuf, Titles)>, String> {
         let mut titles = self.titles.clone();
         let is_other = match is_kept {
@@ -85,7 +85,7 @@ impl Kept {
         Ok(is_other.then(|| (self.path.clone(), titles)))
     }
 
-    /// From now on these are kept; `title` was added or taken away.
+    /// Replaces the list; `title` was added or removed.
     pub fn set(&mut self, titles: Titles, title: &str) {
         self.titles = titles;
         self.lacks.remove(title);
@@ -95,10 +95,10 @@ impl Kept {
     }
 }
 
-/// Writes the list for the time after a restart.
+/// Writes the list to its file.
 ///
 /// # Errors
-/// Why it cannot be remembered, in words.
+/// A description of why it cannot be written.
 pub(crate) fn write(path: &Path, titles: &Titles) -> Result<(), String> {
     let written = serde_json::to_vec(titles)
         .map_err(io::Error::from)

@@ -1,13 +1,13 @@
-//! What people are told of where the server can be reached.
+//! The addresses at which users can reach the server.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 
-/// This machine's addresses on its networks, the most likely to be reached first: the one by which
-/// it would itself reach others, then IPv4, then IPv6. Those of IPv6 that hold within one link only
-/// are left out: they say nothing without the name of the reader's own interface.
+/// Returns this machine's addresses on its networks, most likely reachable first: the source
+/// address of the default route, then IPv4, then IPv6. Link-local IPv6 addresses are left out: they
+/// are useless without the name of the reader's own interface.
 pub fn own_addresses() -> Vec<IpAddr> {
     let interfaces = getifaddrs().into_iter().flatten().filter(|interface| {
         interface.flags.contains(InterfaceFlags::IFF_UP)
@@ -30,20 +30,21 @@ pub fn own_addresses() -> Vec<IpAddr> {
     found
 }
 
-/// The address that packets to anywhere leave from. Nothing is sent.
+/// Returns the source address of packets that take the default route. Nothing is sent.
 fn address_of_the_default_route() -> Option<IpAddr> {
-    // 192.0.2.1 is a documentation address (RFC 5737); connecting a UDP socket asks the routing table only.
+    // 192.0.2.1 is a documentation address (RFC 5737); connecting a UDP socket only looks up the
+    // route.
     let socket = UdpSocket::bind(("0.0.0.0", 0)).ok()?;
     socket.connect(("192.0.2.1", 9)).ok()?;
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// The addresses to tell people for one that is listened on: where that is every interface, all of
+/// Returns the addresses to show to users for a listening address: for a wildcard address, all of
 /// this machine's own. Never empty.
 pub fn shown(address: SocketAddr) -> Vec<SocketAddr> {
     let mut shown = Vec::new();
     if address.ip().is_unspecified() {
-        // A socket on all IPv4 addresses is beside one on all of IPv6.
+        // Of both families, as the server listens on both wildcard addresses.
         shown = own_addresses();
         if shown.is_empty() {
             shown.push(IpAddr::from([127, 0, 0, 1]));
@@ -55,7 +56,7 @@ pub fn shown(address: SocketAddr) -> Vec<SocketAddr> {
     shown.into_iter().map(with_port).collect()
 }
 
-/// An IP address as it stands in a URL.
+/// Formats an IP address for a URL.
 pub fn host(ip: IpAddr) -> String {
     match ip {
         IpAddr::V4(ip) => ip.to_string(),
@@ -63,7 +64,8 @@ pub fn host(ip: IpAddr) -> String {
     }
 }
 
-/// A QR code of half-block characters, light on dark terminals and dark on light ones alike.
+/// Returns a QR code of half-block characters, for dark terminals (light modules) and light ones
+/// alike.
 pub fn qr_code(text: &str) -> Option<String> {
     let code = qrcode::QrCode::new(text.as_bytes()).ok()?;
     let image = code

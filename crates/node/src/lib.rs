@@ -1,21 +1,21 @@
-//! A node: the parts of the server, made as they are configured and connected with each other: a machine that serves films
-//! of its own, or an edge.
+//! A node: the parts of the server, made according to the configuration and connected with each
+//! other. It is a machine that serves films of its own, or an edge.
 //!
-//! | file | what lives there |
+//! | file | contents |
 //! |---|---|
-//! | `serving.rs` | a machine that serves films: started, and stopped |
-//! | `config/`, `config.toml` | the configuration file: read and checked, its keys, its commented reference |
-//! | `sources.rs`, `films.rs` | which films: elsewhere as they are configured, and the libraries |
-//! | `edge.rs` | what is different for an edge, which serves films of other servers |
-//! | `addresses.rs`, `lan.rs` | where it listens, and what people are told of that |
-//! | `amounts.rs`, `judging.rs` | what the machine carries, as it is written, and how newcomers are judged by it |
-//! | `calibrate.rs`, `calibration.rs`, `process.rs` | what it carries is measured; what was found is kept; a server in another process |
-//! | `ticking.rs`, `disks.rs`, `wire.rs` | what is done once a second: what disks and networks really carry |
-//! | `kept.rs`, `prefill.rs`, `popularity.rs` | which films are kept on the tier, which are brought there at night, and how much each is watched |
-//! | `keeping.rs` | films are brought to the tier |
-//! | `film_addresses.rs` | viewers are sent to the address of their film, behind a director |
-//! | `elsewhere.rs` | the servers that remote films come from, as metrics |
-//! | `view.rs`, `token.rs` | what pages and API show of the server, what is made at the first start and kept |
+//! | `serving.rs` | a machine that serves films: start and stop |
+//! | `config/`, `config.toml` | the configuration file: reading, checks, keys, reference |
+//! | `sources.rs`, `films.rs` | the films: configuration of remote sources, and the libraries |
+//! | `edge.rs` | the differences of an edge, which serves films of other servers |
+//! | `addresses.rs`, `lan.rs` | listening addresses, and the addresses shown to users |
+//! | `amounts.rs`, `judging.rs` | capacity as users write it, and the rules of admission |
+//! | `calibrate.rs`, `calibration.rs`, `process.rs` | capacity: measured, kept; server process |
+//! | `ticking.rs`, `disks.rs`, `wire.rs` | work of each second: measuring disks and networks |
+//! | `kept.rs`, `prefill.rs`, `popularity.rs` | films kept on the tier, fetched at night, popular |
+//! | `keeping.rs` | fetching films to the tier |
+//! | `film_addresses.rs` | redirects to the address of a film, behind a director |
+//! | `elsewhere.rs` | the servers of remote films, for metrics and the API |
+//! | `view.rs`, `token.rs` | the server's state for pages and API; its token and id |
 #![forbid(unsafe_code)]
 
 mod addresses;

@@ -1,6 +1,6 @@
-//! How much each film was watched lately. It survives a restart.
+//! How much each film was watched recently. It survives a restart.
 //!
-//! Hours that somebody watched count less the longer ago they are: half after three days.
+//! Hours of watching decay with a half-life of three days.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
-/// Films that are remembered; those watched least are forgotten first.
+/// Maximum number of films; those watched least are removed first.
 const MOST: usize = 10_000;
-/// Seconds after which an hour counts half.
+/// Half-life of an hour of watching, in seconds.
 const HALF: f64 = 3.0 * 86_400.0;
 
 /// How much films were watched.
@@ -24,7 +24,7 @@ pub(crate) struct Popularity {
     has_failed: bool,
 }
 
-/// Hours that a film was watched, as they counted at a moment (seconds since 1970).
+/// Hours that a film was watched, weighted as of the time `at` (seconds since 1970).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Watched {
     hours: f64,
@@ -39,7 +39,7 @@ impl Watched {
 }
 
 impl Popularity {
-    /// That of the time before a restart.
+    /// Reads the figures from before a restart.
     pub fn of(state: &Path) -> Popularity {
         let path = state.join("popularity.json");
         let films = match fs::read(&path) {
@@ -60,7 +60,7 @@ impl Popularity {
         }
     }
 
-    /// A film was watched for so many hours, until now (seconds since 1970).
+    /// Adds this many hours to a film, as of now (seconds since 1970).
     pub fn watched(&mut self, title: &str, hours: f64, now: u64) {
         let before = self.films.get(title).map_or(0.0, |film| film.hours(now));
         let watched = Watched {
@@ -69,7 +69,7 @@ impl Popularity {
         };
         self.films.insert(title.to_owned(), watched);
         self.is_written = false;
-        // Seldom, and then for a while not again.
+        // Removes a tenth at once, so that this is rare.
         if self.films.len() > MOST {
             for (title, _) in self.most(now).into_iter().skip(MOST / 10 * 9) {
                 self.films.remove(&title);
@@ -77,7 +77,7 @@ impl Popularity {
         }
     }
 
-    /// The films and the hours that they were watched, the most first.
+    /// Returns the films and their weighted hours, most watched first.
     pub fn most(&self, now: u64) -> Vec<(String, f64)> {
         let films = self.films.iter();
         let mut films: Vec<_> = films
@@ -87,18 +87,18 @@ impl Popularity {
         films
     }
 
-    /// What is to be written for the time after a restart, and where; `None`: there is nothing new. What became of it is to be
-    /// said ([`Popularity::was_written`]).
+    /// Returns the text to be written for a restart, and its path; `None` if nothing is new. The
+    /// caller reports the result ([`Popularity::was_written`]).
     pub fn unwritten(&mut self) -> Option<(PathBuf, Vec<u8>)> {
         if std::mem::replace(&mut self.is_written, true) {
             return None;
         }
-        // Numbers and texts can be written as JSON.
+        // Numbers and strings always serialise.
         let text = serde_json::to_vec(&self.films).unwrap_or_default();
         Some((self.path.clone(), text))
     }
 
-    /// What became of writing.
+    /// Enters the result of writing.
     pub fn was_written(&mut self, result: io::Result<()>) {
         match result {
             Ok(()) => self.has_failed = false,

@@ -1,5 +1,6 @@
-//! The films that were watched most are brought to the tier at night, when the way to their origin is free. What lives here:
-//! when, and which. Pure but for the file of [`Popularity`]: the time of the day is an argument.
+//! Fetching the most watched films to the tier at night, when the links to their origins are idle.
+//! This module decides when, and which films. Pure but for the file of [`Popularity`]: the time of
+//! day is an argument.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,12 +10,12 @@ use serde::Deserialize;
 
 use crate::popularity::Popularity;
 
-/// Of the tier's room, the part in percent that may be filled so: the rest is for what is watched meanwhile.
+/// Percentage of the tier's room that may be filled; the rest is for what is watched meanwhile.
 const PART: u64 = 90;
-/// Hours of watching that a film is fetched for: one that somebody has only looked into is not.
+/// Hours of watching from which a film is fetched; one that somebody only looked into is not.
 const LEAST: f64 = 0.1;
 
-/// Hours of the day, from one minute to another; over midnight where the second is the smaller one.
+/// A period of the day, in minutes; it spans midnight if `until` is smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Hours {
@@ -65,7 +66,7 @@ impl fmt::Display for Hours {
 }
 
 impl Hours {
-    /// Whether a minute of the day lies within.
+    /// Whether a minute of the day lies within the period.
     fn has(self, minute: u32) -> bool {
         match self.from < self.until {
             true => (self.from..self.until).contains(&minute),
@@ -74,19 +75,19 @@ impl Hours {
     }
 }
 
-/// What is brought to the tier, and when.
+/// The films to fetch, and when.
 #[derive(Debug)]
 pub(crate) struct Prefill {
     hours: Option<Hours>,
-    /// An operator has asked for it.
+    /// Whether an operator has asked for it.
     is_asked: bool,
     popularity: Popularity,
-    /// Those that are being brought now.
+    /// The films that are being fetched.
     films: Vec<PrefillFilm>,
 }
 
 impl Prefill {
-    /// At these hours, or only when an operator asks for it.
+    /// Creates a prefill for these hours; with `None` it runs only on request.
     pub fn new(hours: Option<Hours>, popularity: Popularity) -> Prefill {
         Prefill {
             hours,
@@ -96,12 +97,12 @@ impl Prefill {
         }
     }
 
-    /// What was watched.
+    /// Returns how much films were watched.
     pub fn popularity(&mut self) -> &mut Popularity {
         &mut self.popularity
     }
 
-    /// An operator asks that it begins now, or ends.
+    /// Starts or stops at an operator's request.
     pub fn ask(&mut self, is_asked: bool) {
         self.is_asked = is_asked;
         if !is_asked {
@@ -109,9 +110,9 @@ impl Prefill {
         }
     }
 
-    /// Chooses anew: the films watched most, as many as fit. To be called from time to time, with the time (seconds since 1970)
-    /// and the minute of the local day. `size`: the bytes of a film that can be brought; `room`: those of the tier that are not
-    /// for films that are kept.
+    /// Chooses again: the most watched films, as many as fit. To be called from time to time, with
+    /// the time (seconds since 1970) and the minute of the local day. `size` returns the bytes of a
+    /// film that can be fetched; `room` is the tier's room in bytes without that for kept films.
     pub fn choose(
         &mut self,
         (now, minute): (u64, u32),
@@ -119,7 +120,7 @@ impl Prefill {
         room: u64,
     ) {
         let is_time = self.hours.is_some_and(|hours| hours.has(minute));
-        // What was asked for ends when all of it is there.
+        // A request ends when all films are complete.
         let is_whole = |film: &PrefillFilm| film.lacking == Some(0);
         if !self.films.is_empty() && self.films.iter().all(is_whole) {
             self.is_asked = false;
@@ -147,20 +148,20 @@ impl Prefill {
         }
     }
 
-    /// The films that are to be brought now, the one watched most first.
+    /// Returns the films to fetch now, most watched first.
     pub fn titles(&self) -> Vec<String> {
         let films = self.films.iter();
         films.map(|film| film.title.clone()).collect()
     }
 
-    /// The tier lacks so many bytes of a film.
+    /// Records how many bytes of a film the tier lacks.
     pub fn lacks(&mut self, title: &str, bytes: u64) {
         if let Some(film) = self.films.iter_mut().find(|film| film.title == title) {
             film.lacking = Some(bytes);
         }
     }
 
-    /// As the API shows it.
+    /// Returns the state for the API.
     pub fn shown(&self) -> Shown {
         Shown {
             hours: self.hours.map(|hours| hours.to_string()),
@@ -179,7 +180,8 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// "a" was watched for three hours, "b" for two, "c" for one, "d" for some minutes.
+    /// A prefill after "a" was watched for three hours, "b" for two, "c" for one, "d" for some
+    /// minutes.
     fn prefill(hours: Option<Hours>) -> (tempfile::TempDir, Prefill) {
         let dir = tempfile::tempdir().unwrap();
         let mut popularity = Popularity::of(dir.path());

@@ -1,4 +1,4 @@
-//! A server of our own for an experiment: another process, on a core of its own.
+//! A server for an experiment: another process, on a core of its own.
 
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,13 +9,14 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use reelway_sys::children;
 
-/// A running `reelway serve`; ended when dropped, or when the thread that started it ends, however that happens.
+/// A running `reelway serve`. It ends when this is dropped, or when the thread that started it ends
+/// for any reason.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
-    /// RTSP address.
+    /// Its RTSP address.
     pub rtsp: SocketAddr,
-    /// HTTP address.
+    /// Its HTTP address.
     pub http: SocketAddr,
 }
 
@@ -28,7 +29,8 @@ impl Server {
         Server::start_on(0, films, state, extra)
     }
 
-    /// The same on core `core` alone, which this program may use or has left to it.
+    /// Like [`Server::start`], on core `core`, which this program may use or has left to the
+    /// server.
     ///
     /// # Errors
     /// Those of [`Server::start`].
@@ -40,7 +42,7 @@ impl Server {
     ) -> anyhow::Result<Server> {
         let program = std::env::current_exe()?;
         let (rtsp, http) = (free_port()?, free_port()?);
-        // Said even if this program has left that core: a process begins where its parent is.
+        // Always explicit: a child process inherits its parent's cores.
         let mut command = Command::new("taskset");
         command.args(["-c", &core.to_string()]).arg(program);
         command.arg("serve").arg(films).arg("--state").arg(state);
@@ -61,7 +63,7 @@ impl Server {
         let mut child = children::end_with_parent(&mut command)
             .spawn()
             .context("starting the server (taskset is in util-linux)")?;
-        // What it prints is read on, so that it never waits for a full pipe.
+        // The output is drained, so that the server never blocks on a full pipe.
         let output = BufReader::new(child.stdout.take().context("its output")?);
         std::thread::spawn(move || output.lines().for_each(drop));
         let mut server = Server { child, rtsp, http };
@@ -85,15 +87,15 @@ impl Server {
         bail!("the server was not ready after a minute")
     }
 
-    /// Its process number.
+    /// Returns its process ID.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// User and system time of the server so far, in seconds, as the kernel accounts it.
+    /// Returns the server's user and system time so far in seconds, from the kernel's accounting.
     pub fn cpu_seconds(&self) -> anyhow::Result<f64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The name in brackets may hold anything; what follows is numbers.
+        // The name in parentheses may contain anything; numbers follow it.
         let (_, numbers) = stat.rsplit_once(')').context("/proc/PID/stat")?;
         let field = |number: usize| {
             numbers
@@ -105,11 +107,11 @@ impl Server {
             .zip(field(12))
             .map(|(user, system)| user + system)
             .context("/proc/PID/stat")?;
-        // USER_HZ is 100 on every Linux there is.
+        // USER_HZ is 100 on every Linux architecture in use.
         Ok(ticks / 100.0)
     }
 
-    /// Resident memory in bytes at its highest.
+    /// Returns the peak of its resident memory in bytes.
     pub fn peak_memory(&self) -> anyhow::Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status
@@ -132,7 +134,7 @@ fn free_port() -> anyhow::Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
-/// One small HTTP request; the whole answer as text.
+/// Sends a small HTTP request and returns the whole answer as text.
 pub fn get(server: SocketAddr, path: &str) -> anyhow::Result<String> {
     use std::io::{Read, Write};
     let mut stream = TcpStream::connect(server)?;

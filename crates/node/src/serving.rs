@@ -1,4 +1,4 @@
-//! One machine that serves films over every protocol: what belongs together is made and connected.
+//! A machine that serves films over every protocol: makes all parts and connects them.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
@@ -33,20 +33,20 @@ use crate::ticking::tick;
 use crate::token::{api_token, node_id};
 use crate::view::Node;
 
-/// How long streams and connections get to end by themselves once the server stops.
+/// Time that streams and connections get to end by themselves when the server stops.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// A server that serves films.
 pub struct Serving {
-    /// Where people reach it.
+    /// The addresses at which users reach it.
     pub shown: reelway_http::Addresses,
-    /// Where its indexes and its token are.
+    /// Directory of its indexes and its token.
     pub state: PathBuf,
-    /// Where RTSP is served.
+    /// Addresses of RTSP.
     pub rtsp: Vec<SocketAddr>,
-    /// Where HTTP is served.
+    /// Addresses of HTTP.
     pub http: Vec<SocketAddr>,
-    /// Where it is served over TLS.
+    /// Addresses of HTTP over TLS.
     pub https: Vec<SocketAddr>,
     /// UDP ports of RTP and RTCP.
     pub rtp: (u16, u16),
@@ -55,17 +55,17 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Begins to serve. To be called within a tokio runtime of several threads.
+    /// Starts to serve. To be called within a multi-threaded tokio runtime.
     ///
     /// # Errors
-    /// Something of it cannot be had: what, and what to do about it.
+    /// A part cannot be started; the error names it and says what to do.
     pub async fn start(config: &Config, given: Addresses) -> anyhow::Result<Serving> {
         let state = config.state_directory()?;
         let films = Films::of(config)?;
         let token = api_token(&state);
         let id = node_id(&state);
 
-        // What can fail because another program is in the way comes first.
+        // Steps that can fail because of another program come first.
         let rtsp_listen = listen(config, given.rtsp, config.rtsp.port);
         let http_listen = listen(config, given.http, config.http.port);
         let store = store(config)?;
@@ -166,13 +166,14 @@ impl Serving {
         Ok(serving)
     }
 
-    /// Admits nobody any more, and ends all sessions and connections. Those that take long are left behind.
+    /// Stops admission, and ends all sessions and connections. Those that take too long are
+    /// abandoned.
     pub async fn stop(self) {
         let [ticking, serving] = self.tasks;
         self.sessions.drain();
         let ending = async {
             self.sessions.end_all(EndReason::Shutdown);
-            // Goodbyes and answers that are on their way.
+            // Time for BYEs and answers under way.
             tokio::time::sleep(Duration::from_millis(200)).await;
             serving.abort();
             let _ = serving.await;
@@ -233,7 +234,7 @@ fn sender(
     })
 }
 
-/// How packets are handed to the kernel; a way that is gone is warned of.
+/// Returns how packets are handed to the kernel; warns if the configured way no longer exists.
 fn backend(config: &Config) -> BackendChoice {
     config.sender.backend.unwrap_or_else(|| {
         warn!("sender.backend = \"io_uring\": packets do not leave through rings any more; \"auto\" is used");

@@ -1,4 +1,4 @@
-//! `[[source]]` and `[siblings]` of the configuration: films elsewhere, with all that can be said of them.
+//! `[[source]]` and `[siblings]` of the configuration: remote films.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use reelway_origin::{
 };
 use serde::Deserialize;
 
-/// Most siblings.
+/// Maximum number of siblings.
 const MOST_SIBLINGS: usize = 256;
 
-/// A source of films as it is configured; `config.toml` documents each key.
+/// A configured source of films; `config.toml` documents each key.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -74,7 +74,7 @@ fn stale() -> u32 {
 }
 
 impl Source {
-    /// What it means, or what is wrong with it, without secrets.
+    /// Returns the checked configuration. Errors contain no secrets.
     pub fn config(&self) -> anyhow::Result<SourceConfig> {
         let address = |text: &Secret| Address::of(text).map_err(anyhow::Error::from);
         let first = address(&self.url)?;
@@ -140,7 +140,7 @@ impl Source {
             stall: Duration::from_secs(self.stall.into()),
             patience: Patience {
                 whole,
-                // A place that rests for all of a read's patience could never be asked.
+                // An endpoint that rests for all of a read's patience would never be tried again.
                 most: Patience::default().most.min(whole / 4),
                 ..Patience::default()
             },
@@ -163,10 +163,10 @@ pub struct Siblings {
 }
 
 impl Siblings {
-    /// What they mean, but for this server's id; `None`: there are none. An error says what is wrong with them, without
-    /// secrets.
+    /// Returns the checked configuration, without this server's id; `None` if there are no
+    /// siblings. Errors contain no secrets.
     pub fn config(&self) -> anyhow::Result<Option<GroupConfig>> {
-        // An IPv6 address has colons of its own, in brackets.
+        // The colons of an IPv6 address are inside brackets.
         let has_port = self
             .host
             .rsplit(']')
@@ -212,7 +212,7 @@ impl Siblings {
     }
 }
 
-/// Which of the films are paths on this machine, and which are addresses of sources elsewhere.
+/// Separates films on this machine from addresses of remote sources.
 pub fn places(films: &[PathBuf]) -> anyhow::Result<(Vec<PathBuf>, Vec<SourceConfig>)> {
     let (mut local, mut elsewhere) = (Vec::new(), Vec::new());
     for film in films {
@@ -228,7 +228,7 @@ pub fn places(films: &[PathBuf]) -> anyhow::Result<(Vec<PathBuf>, Vec<SourceConf
 mod tests {
     use crate::config::{Config, REFERENCE};
 
-    /// The reference's example, with its comment signs taken away.
+    /// The example of the reference, without its comment signs.
     fn example() -> Config {
         let (_, example) = REFERENCE.split_once("# [[source]]").expect("an example");
         let lines = example

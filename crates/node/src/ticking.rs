@@ -1,4 +1,4 @@
-//! What is done once a second, and between the seconds.
+//! Periodic work: once a second, and in between.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +16,15 @@ use crate::keeping::Keeper;
 use crate::view::Node;
 use crate::wire::Wire;
 
-/// Packets that leave later than this, 1 of 100 of them, are felt by viewers; so are streams that stand, 1 of 100.
+/// Lateness in milliseconds above which viewers notice, if 1 of 100 packets is later. They also
+/// notice if 1 of 100 streams stalls.
 const LATE_MS: f64 = 500.0;
 
-/// Looks at disks and networks after a standstill of the server for which what is late says nothing of them.
+/// Number of measurements after a standstill of the server in which lateness says nothing about
+/// disks and networks.
 const SHAKEN: u32 = 5;
 
-/// Once a second: gives up silent viewers, takes rates, notices when the library is settled.
+/// Each second: ends silent sessions, measures rates, and notices when the library is complete.
 pub(crate) async fn tick(
     sessions: Sessions,
     node: Arc<Node>,
@@ -66,16 +68,18 @@ pub(crate) async fn tick(
                 warn!("no films yet: copy some into the directory, and they will appear");
             }
         }
-        // Looks at every session, which takes long where there are thousands: other tasks of this thread go on elsewhere.
+        // This visits every session, which takes long with thousands of them; `block_in_place`
+        // moves this thread's other tasks elsewhere.
         tokio::task::block_in_place(|| {
-            // After a standstill of the server everything is late, and neither disks nor networks are to blame.
+            // After a standstill of the server everything is late, but neither disks nor networks
+            // are to blame.
             shaken = match sessions.tick().is_zero() {
                 true => shaken.saturating_sub(1),
                 false => SHAKEN,
             };
             if sessions.gate().books() {
                 let stats = sender.stats();
-                // Of a stream that stands, nothing is late: it goes on where it was.
+                // Packets of a stalled stream do not count as late, as its timetable is moved.
                 let stood = stats.shifts - std::mem::replace(&mut shifts, stats.shifts);
                 let late = node.activity().late_p99_ms;
                 let late =
@@ -89,7 +93,7 @@ pub(crate) async fn tick(
             follow_links(&sessions, &sender);
             node.tick();
         });
-        // Looked at often until the first films are ready, since somebody waits for them.
+        // Until the first films are ready the loop runs more often, as somebody waits for them.
         if settled {
             keeper.tick(&sessions, &node, &films);
             let keeping = async {
@@ -106,7 +110,7 @@ pub(crate) async fn tick(
     }
 }
 
-/// Has the sender pace limited links by what they carry at the moment.
+/// Sets the sender's pacing of limited links to what they carry at present.
 fn follow_links(sessions: &Sessions, sender: &Sender) {
     let gate = sessions.gate();
     for (resource, limit) in gate.config().admission.capacity.limits() {

@@ -1,14 +1,16 @@
-//! What is made at the first start and kept in the state directory: the token for what changes anything, and the server's id.
+//! Values made at the first start and kept in the state directory: the API's token and the server's
+//! id.
 
 use std::path::Path;
 
 use tracing::warn;
 
-/// Characters of a server's id.
+/// Length of a server's id in characters.
 const ID_LENGTH: usize = 16;
 
-/// The token for what changes anything: the one in the state directory, made at the first start.
-/// Where it cannot be kept, one for this run, which nobody can know: nothing can be changed.
+/// Returns the token for API requests that change something. It is in the state directory, made at
+/// the first start. If it cannot be stored, it is valid for this run only and nobody can know it,
+/// so nothing can be changed.
 pub(crate) fn api_token(state: &Path) -> String {
     let path = state.join("token");
     if let Ok(token) = std::fs::read_to_string(&path)
@@ -26,8 +28,8 @@ pub(crate) fn api_token(state: &Path) -> String {
     token
 }
 
-/// What tells this server from all others: the one in the state directory, made at the first start. Where it cannot be kept,
-/// one for this run.
+/// Returns the unique id of this server. It is in the state directory, made at the first start. If
+/// it cannot be stored, it is valid for this run only.
 pub(crate) fn node_id(state: &Path) -> String {
     let path = state.join("id");
     let is_id = |id: &str| id.len() == ID_LENGTH && id.bytes().all(|b| b.is_ascii_alphanumeric());

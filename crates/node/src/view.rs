@@ -1,4 +1,4 @@
-//! What the pages and the API show of this server as a whole.
+//! The state of this server as a whole, for the pages and the API.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -24,20 +24,20 @@ pub struct Node {
     id: String,
     addresses: Addresses,
     calibrated: Option<Calibrated>,
-    /// Where indexes are that cannot be written to files.
+    /// Indexes that cannot be written to files.
     indexes: IndexMemory,
-    /// All films have been looked at once.
+    /// Whether all films have been looked at once.
     settled: AtomicBool,
     recent: Mutex<Recent>,
     kept: Mutex<Kept>,
-    /// Held while the list of what is kept is written.
+    /// Held while the list of kept films is written.
     writing: Mutex<()>,
     prefill: Mutex<Prefill>,
     elsewhere: Elsewhere,
 }
 
 impl Node {
-    /// A server that is starting.
+    /// Creates the view of a server that is starting.
     pub fn new(
         sender: Sender,
         sessions: Sessions,
@@ -62,41 +62,41 @@ impl Node {
         }
     }
 
-    /// Every film has been looked at.
+    /// Records that all films have been looked at.
     pub fn set_settled(&self) {
         self.settled.store(true, Ordering::Relaxed);
     }
 
-    /// Takes the counts of this moment, and looks for siblings; to be called once a second, in the runtime.
+    /// Samples the counters, and polls the siblings. To be called once a second, in the runtime.
     pub fn tick(&self) {
         self.elsewhere.tick();
         let mut recent = supervise::whole(self.recent.lock());
         recent.note(reelway_clock::now(), self.sender.stats());
     }
 
-    /// The films that it keeps.
+    /// Returns the list of kept films.
     pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
         supervise::lock(&self.kept)
     }
 
-    /// The films that are brought to the tier because they are watched much.
+    /// Returns the films that are fetched to the tier because they are watched much.
     pub(crate) fn prefill(&self) -> MutexGuard<'_, Prefill> {
         supervise::lock(&self.prefill)
     }
 
-    /// Seconds since 1970, and the minute of the local day.
+    /// Returns the seconds since 1970, and the minute of the local day.
     pub(crate) fn time(&self) -> (u64, u32) {
         let seconds = reelway_clock::real().seconds();
         (seconds, reelway_sys::time::minute_of_day(seconds))
     }
 
-    /// The tier lacks so many bytes of a film that is to be there.
+    /// Records how many bytes of a film the tier lacks.
     pub(crate) fn lacks(&self, title: &str, bytes: u64) {
         self.kept().lacks(title, bytes);
         self.prefill().lacks(title, bytes);
     }
 
-    /// What its sender does.
+    /// Returns the sender's current activity.
     pub(crate) fn activity(&self) -> Activity {
         let recent = supervise::whole(self.recent.lock());
         recent.activity(reelway_clock::now(), self.sender.stats())
@@ -169,7 +169,7 @@ impl NodeView for Node {
     }
 
     fn keep(&self, title: &str, is_kept: bool) -> Result<(), String> {
-        // One after the other, and who looks at the list meanwhile does not wait for the disk.
+        // Serialises writers; readers of the list do not wait for the disk.
         let _writing = supervise::whole(self.writing.lock());
         let Some((path, titles)) = self.kept().with(title, is_kept)? else {
             return Ok(());

@@ -1,5 +1,6 @@
-//! What the network really takes, for admission: by the losses that viewers report, and by packets that the kernel has
-//! no room for and that leave late. A link may be slower than it says: a router halves it, another program fills it.
+//! The network's actual throughput, for admission: by the losses that viewers report, and by
+//! packets that leave late because the kernel has no room. A link may be slower than its reported
+//! speed: a router halves it, or another program fills it.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,61 +8,63 @@ use reelway_clock::Monotonic;
 use reelway_sender::SenderStats;
 use reelway_session::{Gate, Protocol, Resource, SessionView};
 
-/// Looks over which losses are summed up: viewers report every five seconds.
+/// Number of looks over which losses are added up; viewers report every five seconds.
 const WINDOW: usize = 8;
-/// Viewers who must have lost something before it is taken for the link's: one of them may have a bad cable.
+/// Minimum number of viewers with losses before the link is blamed: a single one may have a bad
+/// cable.
 const FEWEST: usize = 3;
-/// Thousandths of the packets that may be missing without any doubt in the link.
+/// Thousandths of the packets that may be missing before the link is blamed.
 const BORNE: u64 = 10;
-/// Thousandths that come back in a second in which nothing is lost. Slowly: nothing but more viewers tells whether
-/// there is room again.
+/// Thousandths of the share that return per second without losses. Slowly, as only more viewers can
+/// show whether there is room again.
 const BACK: u32 = 10;
-/// Thousandths that are left of what is booked, while it leaves late for want of room.
+/// Thousandths of the booked rate that remain while packets leave late for lack of room.
 const LESS: u64 = 900;
-/// Shortest time between two looks, ns.
+/// Minimum time between two looks in nanoseconds.
 const LEAST: u64 = 900_000_000;
 
-/// What was seen in one look.
+/// The observations of one look.
 #[derive(Clone, Debug, Default)]
 struct Look {
     packets: u64,
-    /// Packets that were reported missing, and those that the same reports are of.
+    /// Packets that were reported missing, and the packets that these reports cover.
     lost: u64,
     told_of: u64,
-    /// Viewers who were sent something, and of them who lost some, each by their identifier.
+    /// Identifiers of the viewers who were sent packets, and of those who lost some.
     sent_to: Vec<String>,
     lost_by: Vec<String>,
-    /// Packets that were offered again, for the kernel had no room.
+    /// Packets that were offered again because the kernel had no room.
     retried: u64,
 }
 
-/// A viewer, at the last look.
+/// The state of a viewer at the last look.
 #[derive(Clone, Copy, Debug, Default)]
 struct Viewer {
     packets: u64,
     lost: u64,
-    /// Packets of the viewer when some were last reported missing, and the looks since.
+    /// Packets sent until the last report of losses, and looks since then.
     told: u64,
     since: usize,
 }
 
-/// Watches the network.
+/// Monitors the network.
 #[derive(Debug, Default)]
 pub struct Wire {
     last: Option<Monotonic>,
     viewers: HashMap<String, Viewer>,
     retried: u64,
     looks: VecDeque<Look>,
-    /// What was booked at as many looks: reports tell of what was sent before them.
+    /// Booked rates at the same looks: reports cover packets that were sent before them.
     booked: VecDeque<u64>,
     share: Option<u32>,
-    /// Whether at the last look less was carried than was sent.
+    /// Whether less was carried than was sent at the last look.
     is_short: bool,
 }
 
 impl Wire {
-    /// Looks; to be called about once a second. Nothing is done where not exactly one network is limited: else nobody
-    /// knows which of them loses. `late`: packets leave so late that viewers feel it.
+    /// Measures the network. To be called about once a second; does nothing unless exactly one
+    /// network is limited, as otherwise nobody knows which one loses packets. `late`: packets leave
+    /// so late that viewers notice.
     pub fn look(&mut self, views: &[SessionView], stats: &SenderStats, gate: &Gate, late: bool) {
         let limits = gate.config().admission.capacity.limits().iter();
         let mut networks = limits.filter(|(of, _)| matches!(of, Resource::Network(_)));
@@ -77,7 +80,7 @@ impl Wire {
             .map(|view| (view.id.as_str(), view.packets, view.lost.unwrap_or(0)));
         let now = reelway_clock::now();
         if let Some(share) = self.seen(now, seen, stats.retried, (booked, *limit), late) {
-            // While nothing is lost nobody has to leave; only newcomers are judged by what is not trusted yet.
+            // Without losses nobody has to leave; the reduced share applies to newcomers only.
             let least = match self.is_short {
                 true => 0,
                 false => crate::disks::booked(gate, *network, *limit),
@@ -86,8 +89,9 @@ impl Wire {
         }
     }
 
-    /// Each viewer's packets sent and lost since their beginning, and how many were offered again since the start;
-    /// `booked` of `limit` is what should be sent in this second. Thousandths of the limit that there are.
+    /// Updates the share, in thousandths of the limit. `viewers` are the packets that each was sent
+    /// and lost since its beginning, `retried` the packets offered again since the start; `booked`
+    /// of `limit` should be sent in this second.
     fn seen<'a>(
         &mut self,
         now: Monotonic,
@@ -117,7 +121,7 @@ impl Wire {
             };
             if let Some(before) = self.viewers.get(id) {
                 let sent = packets.saturating_sub(before.packets);
-                // Reports may take some back.
+                // Reports may revise losses downwards.
                 let missed = lost.saturating_sub(before.lost);
                 look.packets += sent;
                 if sent > 0 {
@@ -128,7 +132,7 @@ impl Wire {
                     look.told_of += packets.saturating_sub(before.told);
                     look.lost_by.push(id.to_owned());
                 } else {
-                    // Of what was before the last looks no report would tell now.
+                    // Reports no longer cover packets from before the last looks.
                     let forgotten = if before.since < WINDOW { 0 } else { sent };
                     viewer.told = before.told + forgotten;
                     viewer.since = before.since + 1;
@@ -144,9 +148,10 @@ impl Wire {
         self.is_short = carried.is_some();
         let share = match carried {
             Some(carried) => {
-                // What was seen then is not to be counted again.
+                // Observations must not count twice.
                 self.looks.clear();
-                // Viewers who had to leave still got packets when those were lost that are reported now.
+                // The packets now reported lost were sent when viewers who have left since were
+                // still booked.
                 let booked = self.booked.iter().max().copied().unwrap_or(0);
                 let there = u128::from(booked) * u128::from(carried) / u128::from(limit.max(1));
                 share.min(there as u32)
@@ -157,7 +162,7 @@ impl Wire {
         Some(share)
     }
 
-    /// Thousandths of what is sent that arrive in time; `None`: all.
+    /// Returns the thousandths of the sent packets that arrive in time; `None`: all.
     fn carried(&self, late: bool) -> Option<u64> {
         let sum = |of: fn(&Look) -> u64| self.looks.iter().map(of).sum::<u64>();
         let (packets, retried) = (sum(|look| look.packets), sum(|look| look.retried));
@@ -177,7 +182,7 @@ impl Wire {
     }
 }
 
-/// Adds to what is remembered of the last looks.
+/// Appends to the observations of the last looks.
 fn keep<T>(looks: &mut VecDeque<T>, new: T) {
     if looks.len() == WINDOW {
         looks.pop_front();
@@ -191,7 +196,8 @@ mod tests {
 
     const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
-    /// A second of six viewers, each of whom was sent 100 packets a second, and lost so many since the beginning.
+    /// A second of six viewers, each of whom is sent 100 packets per second; `lost` counts from the
+    /// beginning.
     fn second(wire: &mut Wire, at: u64, lost: [u64; 6], retried: u64, late: bool) -> Option<u32> {
         let viewers = NAMES
             .iter()
@@ -207,11 +213,12 @@ mod tests {
         for at in 1..5 {
             assert_eq!(second(&mut wire, at, [0; 6], 0, false), Some(1000));
         }
-        // Their reports come one after the other.
+        // Their reports arrive one after the other.
         let at_5 = second(&mut wire, 5, [200, 200, 0, 0, 0, 0], 0, false);
         assert_eq!(at_5, Some(1000), "two of six may have bad cables");
         let at_6 = second(&mut wire, 6, [200, 200, 200, 200, 0, 0], 0, false);
-        // 800 of the 1800 packets that they tell of: of 800 that are booked of 1000 so many less.
+        // 800 of the 1800 reported packets are missing, so the 800 booked of 1000 are reduced in
+        // this ratio.
         assert_eq!(at_6, Some(444));
         let mut share = 444;
         for at in 7..70 {
@@ -225,7 +232,8 @@ mod tests {
     #[test]
     fn reports_that_come_after_some_have_left_are_of_what_was_sent_with_them() {
         let mut wire = Wire::default();
-        // Viewers of a link that carries half of the 1000 it says; from the fourth second on there are fewer.
+        // Viewers of a link that carries half of its nominal 1000; from the fourth second on there
+        // are fewer.
         let mut second = |at: u64, viewers: u64, booked: u64, lost: u64| {
             let each = (0..viewers).map(|name| (NAMES[name as usize], 100 * at, lost));
             let now = Monotonic::from_nanos(at * 1_000_000_000);
@@ -234,7 +242,7 @@ mod tests {
         assert_eq!(second(1, 6, 1000, 0), Some(1000));
         assert_eq!(second(2, 6, 1000, 50), Some(500));
         assert_eq!(second(3, 6, 1000, 50), Some(510));
-        // 50 of 100 were lost while 1000 were booked, and not of the 500 that are booked now.
+        // 50 of 100 were lost while 1000 were booked, not while the current 500 are booked.
         assert_eq!(second(4, 4, 500, 100), Some(510));
     }
 
@@ -245,7 +253,7 @@ mod tests {
         let shares: Vec<_> = (1..=20)
             .filter_map(|at| second(&mut wire, at, lost(at), 0, false))
             .collect();
-        // 100 of 500 packets (of 400 at first), again and again: a fifth of the 800 that are booked is missing.
+        // 100 of 500 packets (of 400 at first), repeatedly: a fifth of the booked 800 is missing.
         assert!(shares.iter().all(|share| *share >= 600), "{shares:?}");
         assert_eq!(shares[9], 640, "{shares:?}");
     }

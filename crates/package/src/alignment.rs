@@ -1,50 +1,52 @@
-//! Whether players may change from one rendition of a film to another while they play.
+//! Checks whether players may switch between renditions of a film during playback.
 
 use reelway_media::{Nanos, SECOND};
 
 use crate::package::{Package, PackagedTrack};
 
-/// Segments of two renditions may begin so far apart: containers round times, Matroska to a millisecond.
+/// Maximum distance between the beginnings of two renditions' segments: containers round times,
+/// Matroska to a millisecond.
 const ROUNDING: Nanos = SECOND / 1_000;
-/// The last ones may end so far apart: one encoder may have left a picture out, or added one.
+/// Maximum distance between the ends of two renditions: one encoder may have omitted or added a
+/// picture.
 const END: Nanos = SECOND / 5;
 
-/// Why players may not change between two renditions.
+/// Why players may not switch between two renditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Misaligned {
-    /// It is sound alone.
+    /// The rendition has sound only.
     #[error("it has no picture")]
     NoPicture,
-    /// The best rendition is sound alone.
+    /// The best rendition has sound only.
     #[error("the best rendition has no picture")]
     BestHasNoPicture,
-    /// Where a player changes to it, it could not decode what comes first.
+    /// A player that switches to the rendition could not decode its first pictures.
     #[error("it has open GOPs: pictures at the beginning of a segment refer to the segment before")]
     OpenGroups,
-    /// A player that changes back to the best rendition could not decode what comes first.
+    /// A player that switches back to the best rendition could not decode its first pictures.
     #[error(
         "the best rendition has open GOPs: pictures at the beginning of a segment refer to the segment before"
     )]
     BestHasOpenGroups,
-    /// They are cut at different times.
+    /// The renditions are cut at different times.
     #[error(
         "its segment {number} begins at {} s, that of the best rendition at {} s: both need key frames at the same times",
         Seconds(*begins), Seconds(*best)
     )]
     Cut {
-        /// The first segment that begins elsewhere.
+        /// The first segment that begins at a different time.
         number: u32,
-        /// Where it begins.
+        /// Its beginning.
         begins: Nanos,
-        /// Where that of the best rendition begins.
+        /// The beginning of the best rendition's segment.
         best: Nanos,
     },
-    /// They differ in length.
+    /// The renditions differ in length.
     #[error("it is {} s long, the best rendition {} s", Seconds(*length), Seconds(*best))]
     Length {
-        /// How long it is.
+        /// The rendition's length.
         length: Nanos,
-        /// How long the best rendition is.
+        /// The best rendition's length.
         best: Nanos,
     },
 }
@@ -59,7 +61,7 @@ impl std::fmt::Display for Seconds {
     }
 }
 
-/// Checks that players may change between the pictures of `best` and of `other` at every segment.
+/// Checks that players may switch between the pictures of `best` and `other` at every segment.
 ///
 /// # Errors
 /// They may not.
@@ -81,7 +83,7 @@ pub fn check_alignment(best: &Package, other: &Package) -> Result<(), Misaligned
 }
 
 fn check_cuts(best: &PackagedTrack, other: &PackagedTrack) -> Result<(), Misaligned> {
-    // Where one has fewer segments, the next one would begin at its end.
+    // If one has fewer segments, its end is compared instead of a beginning.
     let (end_of_best, end) = (best.end(), other.end());
     let (mut of_best, mut of_other) = (best.starts(), other.starts());
     for number in 1.. {

@@ -1,4 +1,5 @@
-//! A writer of ISO base media boxes (ISO/IEC 14496-12 4.2), as small as our few boxes need.
+//! A writer of ISO base media boxes (ISO/IEC 14496-12 4.2), limited to the boxes that this crate
+//! needs.
 
 /// Bytes of boxes being written.
 #[derive(Default)]
@@ -7,7 +8,7 @@ pub(crate) struct Boxes {
 }
 
 impl Boxes {
-    /// With room for `bytes`.
+    /// Creates a writer with room for `bytes`.
     pub(crate) fn with_capacity(bytes: usize) -> Self {
         Boxes {
             out: Vec::with_capacity(bytes),
@@ -20,12 +21,12 @@ impl Boxes {
         self.u32(0);
         self.bytes(kind);
         body(self);
-        // Only headers pass through here; they are bounded by `cuts::MAX_SAMPLES`.
+        // Only headers are written here; their size is bounded by `cuts::MAX_SAMPLES`.
         let size = (self.out.len() - start) as u32;
         self.out[start..start + 4].copy_from_slice(&size.to_be_bytes());
     }
 
-    /// Writes a full box: version and flags precede the body.
+    /// Writes a full box: version and flags come before the body.
     pub(crate) fn full(
         &mut self,
         kind: &[u8; 4],
@@ -63,7 +64,7 @@ impl Boxes {
         self.out.resize(self.out.len() + count, 0);
     }
 
-    /// Length of what is written so far.
+    /// Returns the number of bytes written so far.
     pub(crate) fn len(&self) -> usize {
         self.out.len()
     }

@@ -1,14 +1,14 @@
-//! Where a track is cut: into segments, which players ask for, and these into fragments, each with
-//! one header.
+//! Cuts a track into segments, which players request, and segments into fragments, each with one
+//! header.
 //!
-//! The picture is cut at sync samples near the target length. Sound is cut at the same
-//! presentation times: a segment begins with the first access unit presented at or after the cut.
-//! Without a picture, sound is cut at multiples of the target. A segment without any sample (sound
-//! that begins late) joins the next.
+//! Pictures are cut at sync samples near the target length. Sound is cut at the same presentation
+//! times: a segment begins with the first access unit presented at or after the cut. Without
+//! pictures, sound is cut at multiples of the target. A segment without samples (if sound begins
+//! late) is merged with the next.
 //!
-//! A segment is usually one fragment. One of very many samples (a film with a single key frame is a
-//! single segment) is several, so that a header is never longer than some kilobytes and only the
-//! samples of one fragment are looked at at once.
+//! A segment is usually one fragment. A segment of very many samples (a film with a single key
+//! frame is a single segment) has several, so that a header never exceeds some kilobytes and only
+//! the samples of one fragment are read at once.
 
 use reelway_media::{
     Nanos, Paged, Record, SECOND, Sample, Samples, SamplesError, Track, WORDS, nanos_to_ticks,
@@ -17,20 +17,21 @@ use reelway_media::{
 use crate::fragment::{Fragment, Layout, LayoutScan};
 use crate::timeline::Timeline;
 
-/// Most samples of a fragment: 40 s of picture, 20 s of sound, a header of at most 16 KiB.
+/// Maximum number of samples in a fragment: 40 s of pictures, 20 s of sound, a header of at most 16
+/// KiB.
 const MAX_SAMPLES: u32 = 1024;
-/// Media bytes at which a fragment is full; with one more sample (< 2^31) its box sizes still fit
-/// into 32 bits.
+/// Media bytes at which a fragment is full. With one more sample (< 2^31), its box sizes still fit
+/// in 32 bits.
 const FULL_BYTES: u64 = 1 << 30;
-/// Samples read at once while a film is scanned: 72 KiB of records.
+/// Number of samples read at once while scanning a film: 72 KiB of records.
 const SCAN: u32 = 4096;
 
-/// A segment: what one request asks for. Some 4 bytes in a table.
+/// A segment, the unit of a request. It takes about 4 bytes in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     /// Its first fragment.
     pub fragment: u32,
-    /// Where it begins on the presentation timeline, in ticks; 0 for the first one always.
+    /// Its beginning on the presentation timeline, in ticks. Always 0 for the first segment.
     pub start: i64,
 }
 
@@ -54,16 +55,16 @@ impl Record for Cut {
 pub(crate) struct Table {
     pub fragments: Paged<Fragment>,
     pub cuts: Paged<Cut>,
-    /// No segment has samples that are shown before its first one.
+    /// Whether no segment has samples that are shown before its first one.
     pub independent: bool,
-    /// Where the last sample ends on the presentation timeline, in ticks.
+    /// End of the last sample on the presentation timeline, in ticks.
     pub end: i64,
-    /// Where the last sample ends on the fragments' decode timeline, in ticks.
+    /// End of the last sample on the fragments' decode timeline, in ticks.
     pub end_decoded: i64,
 }
 
 impl Table {
-    /// Where a fragment ends on the fragments' decode timeline.
+    /// Returns the end of a fragment on the fragments' decode timeline.
     pub(crate) fn fragment_end(&self, index: u32) -> i64 {
         self.fragments
             .get(index as usize + 1)
@@ -71,7 +72,8 @@ impl Table {
     }
 }
 
-/// Calls `each` with every sample of a track from `first` on, its number and its decode time; `dts` is the first one's.
+/// Calls `each` for every sample of a track from `first` on, with its number and decode time; `dts`
+/// is that of `first`.
 pub(crate) fn scan(
     track: &Track,
     index: usize,
@@ -97,8 +99,8 @@ pub(crate) fn scan(
     Ok(())
 }
 
-/// Looks over a picture: finds the sync samples at which it is cut, nearest to `target` after the
-/// cut before (the film's beginning is not among them), and corrects the timeline's least
+/// Scans a picture track. Finds the sync samples at which it is cut, each nearest to `target` after
+/// the previous cut (without the film's beginning), and corrects the timeline's smallest
 /// composition offset.
 pub(crate) fn survey_picture(
     track: &Track,
@@ -125,7 +127,7 @@ pub(crate) fn survey_picture(
             last = Some(at);
             return;
         };
-        // The sync sample before this one is the better place where it is nearer to the target.
+        // The previous sync sample is the better cut if it is nearer to the target.
         if at - cut >= target
             && let Some((number, earlier)) = before.take()
             && target - (earlier - cut) <= at - cut - target
@@ -142,7 +144,8 @@ pub(crate) fn survey_picture(
         }
         last = Some(cut);
     })?;
-    // What is left after the last cut may still be too long by more than a sync sample before its end.
+    // The rest after the last cut is cut again if a sync sample in it is at least as near to the
+    // target as its end.
     if let (Some(cut), Some((number, at))) = (last, before)
         && target - (at - cut) <= end - cut - target
     {
@@ -160,14 +163,14 @@ pub(crate) struct CutTime {
 }
 
 impl CutTime {
-    /// Whether `ticks` of `timescale` is at or after this time, compared without rounding.
+    /// Returns whether `ticks` of `timescale` is at or after this time, compared without rounding.
     fn reached(self, ticks: i64, timescale: u32) -> bool {
         i128::from(ticks) * i128::from(self.timescale)
             >= i128::from(self.ticks) * i128::from(timescale)
     }
 }
 
-/// At which samples a track is cut.
+/// The places at which a track is cut.
 pub(crate) enum Cuts<'a> {
     /// At these samples.
     At(&'a [u32]),
@@ -178,8 +181,8 @@ pub(crate) enum Cuts<'a> {
 }
 
 impl Cuts<'_> {
-    /// How many cuts lie at or before a sample, given that `passed` lie before it. `at` is its
-    /// presentation time.
+    /// Returns the number of cuts at or before a sample with presentation time `at`, given that
+    /// `passed` cuts lie before it.
     fn passed(&self, mut passed: usize, number: u32, at: i64, timescale: u32) -> usize {
         match self {
             Cuts::At(cuts) => {
@@ -206,7 +209,8 @@ impl Cuts<'_> {
     }
 }
 
-/// Segments of a track at most: three days of a second each. One more is made of a film that would have more.
+/// Maximum number of segments in a track: three days of one second each. A film that would have
+/// more gets one more, which shows that it is too long.
 pub(crate) const MOST_SEGMENTS: usize = 1 << 18;
 
 /// Builds a track's table in one pass over its samples.
@@ -236,7 +240,8 @@ pub(crate) fn build(
     scan(track, index, from, samples, |number, dts, sample| {
         let shown = timeline.shown(dts, sample.cts);
         let at = shown - timeline.priming;
-        // Passes over all cuts that this sample reaches: what would be empty joins the next.
+        // Passes all cuts that this sample reaches: segments that would be empty are merged with
+        // the next.
         let cuts = cuts.passed(passed, number, at, track.timescale);
         let first = builder.cuts.is_empty();
         if first || cuts > passed && builder.cuts.len() <= MOST_SEGMENTS {
@@ -258,19 +263,19 @@ pub(crate) fn build(
 
 /// A table being built.
 struct Builder<'a> {
-    /// Its lists stay empty until all is known.
+    /// Its lists stay empty until everything is known.
     table: Table,
     fragments: Vec<Fragment>,
     cuts: Vec<Cut>,
-    /// One for each closed fragment.
+    /// One per closed fragment.
     layouts: Vec<LayoutScan>,
     timeline: &'a Timeline,
     open: Option<(Fragment, LayoutScan)>,
     /// Presentation time of the open segment's first sample on the fragments' timeline.
     first_shown: Option<i64>,
-    /// Earliest presentation on the fragments' timeline in the open segment.
+    /// Earliest presentation time in the open segment on the fragments' timeline.
     earliest: i64,
-    /// Where the last sample would end if nothing were moved.
+    /// End of the last sample if no times were adjusted.
     end_decoded: i64,
 }
 
@@ -311,7 +316,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Ends the segment: it begins where it is first shown.
+    /// Ends the segment. It begins at its earliest presentation time.
     fn close_segment(&mut self) {
         self.close_fragment();
         let Some(cut) = self.cuts.last().copied() else {
@@ -330,7 +335,7 @@ impl Builder<'_> {
 
     fn cut(&mut self) {
         self.close_segment();
-        // The first one begins with the film, whenever its first sample is presented.
+        // The first segment begins with the film, whenever its first sample is presented.
         self.cuts.push(Cut {
             fragment: self.fragments.len() as u32,
             start: 0,

@@ -1,5 +1,6 @@
-//! The DASH manifest (ISO/IEC 23009-1): `isoff-live` profile, one adaptation set per track; static, or dynamic while a recording
-//! is still being made. It is at `TITLE/dash/main.mpd`; addresses are relative to it.
+//! The DASH manifest (ISO/IEC 23009-1): `isoff-live` profile, one adaptation set per track; static,
+//! or dynamic while a recording is in progress. Its address is `TITLE/dash/main.mpd`; addresses in
+//! it are relative.
 
 use std::fmt::Write;
 
@@ -8,7 +9,7 @@ use reelway_media::{Codec, Kind, Nanos, SECOND, bcp47};
 use crate::links::{Links, Recording, Rendition, Subtitles};
 use crate::package::{Package, PackagedTrack};
 
-/// The media presentation description.
+/// Writes the media presentation description.
 pub fn mpd(package: &Package, links: Links<'_>) -> String {
     let buffer = package
         .tracks()
@@ -33,8 +34,8 @@ pub fn mpd(package: &Package, links: Links<'_>) -> String {
             xml_escape(name)
         );
     }
-    // A player takes the first, and another one where that fails (section 5.6.5). For that, dash.js needs their names, and
-    // no relative addresses.
+    // Players use the first server, and another if that fails (section 5.6.5). For that, dash.js
+    // needs names and absolute addresses.
     for (name, film) in (1..).zip(links.servers) {
         let film = xml_escape(film);
         let _ = writeln!(
@@ -49,7 +50,7 @@ pub fn mpd(package: &Package, links: Links<'_>) -> String {
             Kind::Video => package.picture().is_some_and(|main| main.id == track.id),
             Kind::Audio => main_sound == Some(track.id),
         };
-        // Players change between what one set has while they play: one codec of several renditions.
+        // Players switch within a set during playback: renditions with the same codec.
         let (beside, mut apart): (Vec<_>, Vec<_>) = match main && track.kind == Kind::Video {
             true => pictures(links.renditions)
                 .partition(|other| family(other.of, other.track) == family(package, track)),
@@ -76,7 +77,7 @@ pub fn mpd(package: &Package, links: Links<'_>) -> String {
     }
     out.push_str("  </Period>\n");
     if let Some(Recording { now, .. }) = links.recording {
-        // What is there is told by the server's clock, not by the player's (section 5.8.4.11).
+        // Availability is measured with the server's clock, not the player's (section 5.8.4.11).
         let _ = writeln!(
             out,
             "  <UTCTiming schemeIdUri=\"urn:mpeg:dash:utc:direct:2014\" value=\"{now}\"/>"
@@ -88,9 +89,10 @@ pub fn mpd(package: &Package, links: Links<'_>) -> String {
 
 const MILLISECOND: Nanos = SECOND / 1000;
 
-/// How long the film is, or how it grows. What is stated is up to a millisecond longer than the film: dash.js (5.2) looks five times a
-/// second whether the stated end is reached. If it finds so before the browser has told that playing has ended, it goes back half a
-/// second and pauses there.
+/// Returns the attributes with the film's duration, or those of its growth. The stated duration
+/// exceeds the film's by up to a millisecond: dash.js (5.2) checks five times a second whether the
+/// stated end has been reached. If it notices that before the browser has reported the end of
+/// playback, it goes back half a second and pauses there.
 fn presentation(package: &Package, recording: Option<Recording>) -> String {
     let Some(Recording { began, now }) = recording else {
         let whole = duration((package.duration() / MILLISECOND + 1) * MILLISECOND);
@@ -108,8 +110,8 @@ fn presentation(package: &Package, recording: Option<Recording>) -> String {
     )
 }
 
-/// Subtitles, as a file beside the segments (section 5.3.9.1), which is small beside the bit rate that is stated.
-/// It has no query: ffmpeg takes no `&` there.
+/// Writes subtitles as a single file (section 5.3.9.1), whose size is small compared with the
+/// stated bit rate. Its address has no query, because ffmpeg does not accept `&` there.
 fn subtitle_set(out: &mut String, subtitles: &Subtitles<'_>) {
     let number = subtitles.number;
     out.push_str("    <AdaptationSet contentType=\"text\" mimeType=\"text/vtt\"");
@@ -143,15 +145,15 @@ fn main_sound(package: &Package) -> Option<u32> {
 struct Representation<'a> {
     of: &'a Package,
     track: &'a PackagedTrack,
-    /// Which rendition it is; `None`: the film itself.
+    /// The rendition's number. `None`: the film itself.
     place: Option<usize>,
-    /// Where the rendition lies, relative to the manifest.
+    /// The rendition's path, relative to the manifest.
     path: &'a str,
     /// Query of its segments' addresses.
     segments: Option<&'a str>,
 }
 
-/// The pictures of other renditions.
+/// Returns the pictures of other renditions.
 fn pictures<'a>(renditions: &[Rendition<'a>]) -> impl Iterator<Item = Representation<'a>> {
     let pictures = renditions.iter().zip(1..);
     pictures.filter_map(|(rendition, place)| {
@@ -166,13 +168,13 @@ fn pictures<'a>(renditions: &[Rendition<'a>]) -> impl Iterator<Item = Representa
     })
 }
 
-/// The codec without its profile and level.
+/// Returns the codec without its profile and level.
 fn family(package: &Package, track: &PackagedTrack) -> String {
     let codec = package.media(track).codec.rfc6381();
     codec.split('.').next().unwrap_or_default().to_owned()
 }
 
-/// One or several renditions of a track.
+/// Writes one or several renditions of a track.
 fn adaptation_set(
     out: &mut String,
     (first, others): (&Representation<'_>, &[Representation<'_>]),
@@ -208,7 +210,7 @@ fn adaptation_set(
         let _ = write!(out, " par=\"{across}:{up}\"");
     }
     out.push_str(">\n");
-    // The schema wants Label before Role.
+    // The schema requires Label before Role.
     if let Some(name) = &media.name {
         let _ = writeln!(out, "      <Label>{}</Label>", xml_escape(name));
     }
@@ -306,8 +308,8 @@ fn segment_template(out: &mut String, said: &Representation<'_>, links: Links<'_
     out.push_str("          </SegmentTimeline>\n        </SegmentTemplate>\n");
 }
 
-/// `AudioChannelConfiguration` (ISO/IEC 23009-1 5.8.5.4): the speaker layout's number in
-/// ISO/IEC 23091-3, which is the number of channels up to 5.1.
+/// Returns `AudioChannelConfiguration` (ISO/IEC 23009-1 5.8.5.4): the number of the speaker layout
+/// in ISO/IEC 23091-3, which up to 5.1 is the number of channels.
 fn channel_configuration(codec: &Codec, channels: u16) -> (&'static str, u16) {
     let value = match (channels, codec) {
         (8, Codec::Aac(_)) => 7, // 7.1 with front centre sides, as AAC's configuration 7
@@ -321,7 +323,7 @@ fn channel_configuration(codec: &Codec, channels: u16) -> (&'static str, u16) {
     )
 }
 
-/// An xs:duration to the nanosecond, rounded up nowhere.
+/// Formats an xs:duration, exact to the nanosecond.
 fn duration(nanos: Nanos) -> String {
     let digits = format!("{:09}", nanos % SECOND);
     let digits = digits.trim_end_matches('0');
@@ -329,7 +331,7 @@ fn duration(nanos: Nanos) -> String {
     format!("PT{}{point}{digits}S", nanos / SECOND)
 }
 
-/// Text for an attribute or element: markup escaped, what XML 1.0 (2.2) forbids left out.
+/// Escapes markup for an attribute or element, and removes characters that XML 1.0 (2.2) forbids.
 pub fn xml_escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,5 +1,5 @@
-//! One fragment: the header that we make (`moof`, and `mdat`'s first 8 bytes) and the ranges of the
-//! film that follow it.
+//! One fragment: the generated header (`moof`, and the first 8 bytes of `mdat`) and the ranges of
+//! the film that follow it.
 
 use std::ops::Range;
 
@@ -9,9 +9,9 @@ use crate::boxes::Boxes;
 use crate::segment::Part;
 use crate::timeline::Timeline;
 
-/// Sample flags (ISO/IEC 14496-12 8.8.3.1) of a sync sample: depends on no other.
+/// Flags of a sync sample (ISO/IEC 14496-12 8.8.3.1): it depends on no other.
 const SYNC: u32 = 0x0200_0000;
-/// Of any other: depends on others, is no sync sample.
+/// Flags of any other sample: it depends on others and is not a sync sample.
 const NOT_SYNC: u32 = 0x0101_0000;
 
 /// `trun` flags.
@@ -21,35 +21,35 @@ const DURATIONS: u32 = 0x100;
 const SIZES: u32 = 0x200;
 const FLAGS: u32 = 0x400;
 const OFFSETS: u32 = 0x800;
-/// `tfhd` flags: default duration, default flags, offsets are relative to the `moof`.
+/// `tfhd` flags: default duration, default flags, offsets relative to the `moof`.
 const TFHD: u32 = 0x8 | 0x20 | 0x2_0000;
 
 /// A sample with its times on the fragments' timeline, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timed {
-    /// The sample as the film has it.
+    /// The sample in the film.
     pub sample: Sample,
     /// Decode time.
     pub decoded: i64,
     /// Presentation time.
     pub shown: i64,
-    /// Until the next one's decode time.
+    /// Time until the next sample's decode time.
     pub duration: u32,
 }
 
-/// What a fragment's `trun` says sample by sample, and what once for all. The header's size follows
-/// from it without the samples.
+/// Which fields a fragment's `trun` contains per sample, and which once for all samples. It
+/// determines the header's size without reading the samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Flags of `trun`.
     trun: u32,
 }
 
-/// Finds the shortest [`Layout`] for the samples it is shown.
+/// Finds the shortest [`Layout`] for the samples added to it.
 #[derive(Default)]
 pub(crate) struct LayoutScan {
     first: Option<(Sample, i64)>,
-    /// Where the last sample ends when nothing is moved.
+    /// End of the last sample if no times were adjusted.
     end: i64,
     count: u32,
     syncs: u32,
@@ -57,7 +57,7 @@ pub(crate) struct LayoutScan {
 }
 
 impl LayoutScan {
-    /// A sample, with its decode and presentation times on the fragments' timeline.
+    /// Adds a sample with its decode and presentation times on the fragments' timeline.
     pub(crate) fn add(&mut self, sample: &Sample, decoded: i64, shown: i64) {
         let (first, _) = self.first.get_or_insert((*sample, decoded));
         if sample.duration != first.duration || (self.count > 0 && decoded != self.end) {
@@ -71,16 +71,17 @@ impl LayoutScan {
         self.end = decoded + i64::from(sample.duration);
     }
 
-    /// The layout of a fragment that lasts from `tfdt` to `end`.
+    /// Returns the layout of a fragment that lasts from `tfdt` to `end`.
     pub(crate) fn done(&self, tfdt: i64, end: i64) -> Layout {
         let mut flags = self.flags;
         if self.first.is_some_and(|(_, decoded)| decoded != tfdt) {
-            flags |= DURATIONS | OFFSETS; // decode times are moved
+            flags |= DURATIONS | OFFSETS; // decode times are adjusted
         }
         if self.end != end {
-            flags |= DURATIONS; // the last sample is
+            flags |= DURATIONS; // the last sample's duration is adjusted
         }
-        // All alike is said once, a sync sample before others that are none in one word.
+        // Equal flags are written once; so are those of a sync sample followed by other samples
+        // only.
         let sync_first = self.first.is_some_and(|(first, _)| first.sync);
         flags |= match self.syncs {
             syncs if syncs == 0 || syncs == self.count => 0,
@@ -94,12 +95,12 @@ impl LayoutScan {
 }
 
 impl Layout {
-    /// In a word, for tables.
+    /// Packs the layout into a word, for tables.
     pub(crate) fn word(self) -> i64 {
         self.trun.into()
     }
 
-    /// What [`Layout::word`] told.
+    /// Unpacks the result of [`Layout::word`].
     pub(crate) fn of_word(word: i64) -> Layout {
         let trun = word as u32;
         Layout { trun }
@@ -109,7 +110,7 @@ impl Layout {
         4 * u64::from((self.trun & (DURATIONS | SIZES | FLAGS | OFFSETS)).count_ones())
     }
 
-    /// Bytes of the `moof` of `count` samples.
+    /// Returns the size of the `moof` for `count` samples, in bytes.
     fn moof_bytes(self, count: u32) -> u64 {
         let mfhd = 16;
         let tfhd = 12 + 4 + 4 + 4;
@@ -120,16 +121,16 @@ impl Layout {
     }
 }
 
-/// A fragment: `moof` and `mdat` of consecutive samples. Some 14 bytes in a table.
+/// A fragment: `moof` and `mdat` of consecutive samples. It takes about 14 bytes in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fragment {
     /// First sample.
     pub first: u32,
-    /// Number of samples from there, those included that are left out.
+    /// Number of samples from there, including those that are left out.
     pub span: u32,
     /// Number of samples that are served.
     pub count: u32,
-    /// What its header says sample by sample.
+    /// Which fields its header contains per sample.
     pub layout: Layout,
     /// Decode time of the first sample on the media timeline, in ticks.
     pub dts: i64,
@@ -169,18 +170,19 @@ impl Record for Fragment {
 }
 
 impl Fragment {
-    /// Bytes of our own before the media bytes: `moof` and `mdat`'s header.
+    /// Returns the size of the generated bytes before the media: `moof`, and the header of `mdat`.
     pub(crate) fn header_bytes(&self) -> u64 {
         self.layout.moof_bytes(self.count) + 8
     }
 
-    /// Bytes of the whole fragment.
+    /// Returns the size of the whole fragment, in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.header_bytes() + self.bytes
     }
 
-    /// The samples that are served of those `read`, which are the fragment's own, with their times;
-    /// the fragment lasts until `end`, and if it is the film's last one, nothing is shown after `last_shown`.
+    /// Returns those samples of `read`, the fragment's own, that are served, with their times. The
+    /// fragment lasts until `end`. If it is the film's last one, nothing is shown after
+    /// `last_shown`.
     pub(crate) fn time(
         &self,
         read: &[Sample],
@@ -203,7 +205,8 @@ impl Fragment {
             }
             dts += i64::from(sample.duration);
         }
-        // Those that would be decoded before the fragment begins share the time until the next.
+        // Samples that would be decoded before the fragment begins share the time until the next
+        // one.
         let early = timed.partition_point(|s| s.decoded <= self.tfdt);
         let next = timed.get(early).map_or(end, |s| s.decoded);
         let mut latest = i64::MAX;
@@ -217,7 +220,8 @@ impl Fragment {
             sample.duration = (until - sample.decoded).clamp(0, i64::from(u32::MAX)) as u32;
             until = sample.decoded;
         }
-        // Players show a picture for as long as its decode duration. There is no next segment that would cut the last one short.
+        // Players show a picture for its decode duration. After the last one, no segment follows
+        // that would shorten it.
         if let (Some(last), Some(end)) = (timed.last_mut(), last_shown) {
             let left = (end - last.shown).clamp(0, i64::from(u32::MAX)) as u32;
             last.duration = last.duration.min(left);
@@ -225,7 +229,7 @@ impl Fragment {
         timed
     }
 
-    /// The header. `samples` are those of [`Fragment::time`].
+    /// Returns the header. `samples` are those from [`Fragment::time`].
     pub(crate) fn header(&self, track_id: u32, sequence: u32, samples: &[Timed]) -> Vec<u8> {
         let Layout { trun } = self.layout;
         let moof = self.layout.moof_bytes(self.count);
@@ -241,7 +245,7 @@ impl Fragment {
                     b.u32(duration);
                     b.u32(if sync_by_default { SYNC } else { NOT_SYNC });
                 });
-                // Begins with 0 or later: see `Timeline`.
+                // Never negative: see `Timeline`.
                 b.full(b"tfdt", 1, 0, |b| b.u64(self.tfdt.max(0) as u64));
                 b.full(b"trun", 1, trun, |b| {
                     b.u32(self.count);
@@ -277,7 +281,7 @@ impl Fragment {
         b.into_vec()
     }
 
-    /// The ranges of the film that make up the media bytes, neighbours joined.
+    /// Returns the ranges of the film that make up the media bytes, with adjacent ranges merged.
     pub(crate) fn film(samples: &[Timed]) -> impl Iterator<Item = Part> {
         let mut rest = samples
             .iter()

@@ -1,5 +1,5 @@
-//! HLS playlists (RFC 8216). Addresses are relative: the multivariant playlist lies at
-//! `TITLE/hls/main.m3u8`, media playlists beside it, segments at `TITLE/seg/ID/`.
+//! HLS playlists (RFC 8216). Addresses are relative: the multivariant playlist is
+//! `TITLE/hls/main.m3u8`, media playlists are beside it, and segments are at `TITLE/seg/ID/`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use crate::links::{Links, Rendition, Subtitles};
 use crate::package::{Package, PackagedTrack};
 use crate::rate::target_duration;
 
-/// fMP4 segments and `EXT-X-MAP` outside I-frame playlists (RFC 8216 7).
+/// Required for fMP4 segments and `EXT-X-MAP` outside I-frame playlists (RFC 8216 7).
 const VERSION: u32 = 7;
 
 /// Every segment can be decoded by itself (RFC 8216 4.3.5.1).
@@ -19,24 +19,25 @@ pub(crate) const INDEPENDENT: &str = "#EXT-X-INDEPENDENT-SEGMENTS\n";
 /// Name of the group of subtitles.
 const SUBTITLES: &str = "subtitles";
 
-/// What subtitles for people who do not hear well have (RFC 8216 4.3.4.1).
+/// Characteristics of subtitles for viewers who are deaf or hard of hearing (RFC 8216 4.3.4.1).
 const SDH: &str =
     "public.accessibility.transcribes-spoken-dialog,public.accessibility.describes-music-and-sound";
 
-/// Sound tracks of one codec: what a player may change between while it plays.
+/// Sound tracks of one codec, between which a player may switch during playback.
 struct AudioGroup<'a> {
     id: String,
     tracks: Vec<&'a PackagedTrack>,
 }
 
-/// The playlist of playlists: the picture with each group of sound, or sound alone.
+/// Writes the multivariant playlist: the pictures with each group of sound, or sound only.
 pub fn multivariant_playlist(package: &Package, links: Links<'_>) -> String {
     let mut out = format!("#EXTM3U\n#EXT-X-VERSION:{VERSION}\n");
     if package.tracks().iter().all(PackagedTrack::independent) {
         out.push_str(INDEPENDENT);
     }
     if let Some(steering) = links.steering {
-        // "." is the pathway of all that names none (draft-pantos-hls-rfc8216bis, section 4.4.6.6).
+        // "." is the pathway of all variants that name none (draft-pantos-hls-rfc8216bis, section
+        // 4.4.6.6).
         let _ = writeln!(
             out,
             "#EXT-X-CONTENT-STEERING:SERVER-URI=\"{}\",PATHWAY-ID=\".\"",
@@ -45,14 +46,14 @@ pub fn multivariant_playlist(package: &Package, links: Links<'_>) -> String {
     }
     let groups = audio_groups(package);
     let picture = package.picture();
-    // Sound alone, and only one of it: the variant says it all.
+    // A single sound track without pictures is completely described by its variant.
     if picture.is_some() || package.sound().count() > 1 {
         let names = names(package);
         for group in &groups {
             renditions(&mut out, package, group, &names, links);
         }
     }
-    // A group has one default (RFC 8216 4.3.4.1.1), whatever their files say.
+    // A group has only one default (RFC 8216 4.3.4.1.1), whatever the files state.
     let default = links.subtitles.iter().position(|track| track.default);
     for (number, subtitles) in links.subtitles.iter().enumerate() {
         subtitle_rendition(&mut out, subtitles, Some(number) == default, links);
@@ -112,8 +113,8 @@ pub fn multivariant_playlist(package: &Package, links: Links<'_>) -> String {
     out
 }
 
-/// The names that variants and renditions of the multivariant playlist have in content steering, each with the address of its
-/// playlist, relative to the multivariant playlist.
+/// The names of the multivariant playlist's variants and renditions in content steering, each with
+/// the address of its playlist, relative to the multivariant playlist.
 #[derive(Debug, PartialEq, Eq)]
 pub struct StableIds {
     /// `STABLE-VARIANT-ID`.
@@ -122,7 +123,7 @@ pub struct StableIds {
     pub renditions: Vec<(String, String)>,
 }
 
-/// The names of a film's variants and renditions in content steering.
+/// Returns the names of a film's variants and renditions in content steering.
 pub fn stable_ids(package: &Package, renditions: &[Rendition<'_>]) -> StableIds {
     let groups = audio_groups(package);
     let variants = variants(package, renditions, &groups).into_iter();
@@ -137,26 +138,26 @@ pub fn stable_ids(package: &Package, renditions: &[Rendition<'_>]) -> StableIds 
     }
 }
 
-/// A rendition of the film as it lies beside it, by its place among them.
+/// A rendition beside the film, with its number.
 #[derive(Clone, Copy)]
 struct Beside<'a> {
     place: usize,
     path: &'a str,
 }
 
-/// What players choose from.
+/// A variant that players can select.
 struct Variant<'a, 'b> {
     /// The film, or another rendition of it.
     of: &'a Package,
     beside: Option<Beside<'a>>,
-    /// The picture, or the sound, that decides it.
+    /// The track that determines the variant, picture or sound.
     main: &'a PackagedTrack,
-    /// The sound beside it.
+    /// The accompanying sound.
     group: Option<&'b AudioGroup<'a>>,
 }
 
 impl Variant<'_, '_> {
-    /// Of its playlist, relative to the multivariant playlist.
+    /// Returns the address of its playlist, relative to the multivariant playlist.
     fn address(&self) -> String {
         let name = format!("{}.m3u8", self.main.id);
         match self.beside {
@@ -172,7 +173,8 @@ impl Variant<'_, '_> {
     }
 }
 
-/// Each picture with each group of sound, the film's own first; or each group of a film that is sound alone.
+/// Returns each picture combined with each group of sound, the film's own first; or each group if
+/// the film has sound only.
 fn variants<'a, 'b>(
     package: &'a Package,
     renditions: &[Rendition<'a>],
@@ -210,7 +212,7 @@ fn variants<'a, 'b>(
     variants
 }
 
-/// The playlist of subtitles: one segment, which is the whole file.
+/// Writes the playlist of subtitles, with the whole file as its only segment.
 pub fn subtitle_playlist(package: &Package, number: u32) -> String {
     let duration = package.duration();
     format!(
@@ -221,13 +223,14 @@ pub fn subtitle_playlist(package: &Package, number: u32) -> String {
     )
 }
 
-/// The playlist of one track's segments; of a recording that is still being made, of those that stay as they are.
+/// Writes the playlist of one track's segments; for a recording in progress, only of those that are
+/// final.
 pub fn media_playlist(track: &PackagedTrack, links: Links<'_>) -> String {
     let mut out = String::with_capacity(256 + 40 * *track.numbers().end() as usize);
     let address = |name: &str| with_query(&format!("../seg/{}/{name}", track.id), links.segments);
     let (kind, longest, last) = match links.recording {
-        // The target duration must not change (RFC 8216 6.2.1): longer segments than this come only if there is no key frame
-        // for so long.
+        // The target duration must not change (RFC 8216 6.2.1). Longer segments than this occur
+        // only if there is no key frame for that time.
         Some(_) => {
             let longest = track.longest().max(track.target * 3 / 2);
             ("EVENT", longest, track.settled())
@@ -253,7 +256,7 @@ pub fn media_playlist(track: &PackagedTrack, links: Links<'_>) -> String {
     out
 }
 
-/// Seconds to the nanosecond, without needless zeros.
+/// Formats seconds to the nanosecond, without trailing zeros.
 pub(crate) fn seconds(nanos: Nanos) -> String {
     let (whole, part) = (nanos / SECOND, nanos % SECOND);
     let digits = format!("{part:09}");
@@ -264,7 +267,7 @@ pub(crate) fn seconds(nanos: Nanos) -> String {
 fn audio_groups(package: &Package) -> Vec<AudioGroup<'_>> {
     let mut groups: Vec<AudioGroup> = Vec::new();
     for track in package.sound() {
-        // The codec's family: players switch between AAC-LC and HE-AAC, not from AAC to AC-3.
+        // By codec family: players switch between AAC-LC and HE-AAC, but not from AAC to AC-3.
         let codec = package.media(track).codec.rfc6381();
         let family = codec.split('.').next().unwrap_or_default();
         let id = format!("sound-{}", family.to_ascii_lowercase());
@@ -279,7 +282,7 @@ fn audio_groups(package: &Package) -> Vec<AudioGroup<'_>> {
     groups
 }
 
-/// A name for each sound track that no other has, by track_ID.
+/// Returns a unique name for each sound track, by track_ID.
 fn names(package: &Package) -> Vec<(u32, String)> {
     let mut taken = BTreeSet::new();
     let mut names = Vec::new();
@@ -329,8 +332,8 @@ fn renditions(
         if let Some(language) = &language {
             let _ = write!(out, ",LANGUAGE=\"{language}\"");
         }
-        // A player may choose by language; of several in one language only the first (RFC 8216
-        // 4.3.4.1.1), as nothing else tells them apart.
+        // A player may select by language. Of several tracks in one language, only the first is
+        // offered for that (RFC 8216 4.3.4.1.1), as nothing else distinguishes them.
         let first = languages.insert(language);
         let is_default = Some(track.id) == default;
         let auto = if is_default || first { "YES" } else { "NO" };
@@ -362,7 +365,7 @@ fn subtitle_rendition(
     if let Some(language) = subtitles.language {
         let _ = write!(out, ",LANGUAGE=\"{}\"", quoted(language));
     }
-    // A player that shows forced subtitles by itself chooses them by language (RFC 8216 4.3.4.1).
+    // Players that show forced subtitles automatically select them by language (RFC 8216 4.3.4.1).
     let _ = write!(
         out,
         ",DEFAULT={},AUTOSELECT=YES,FORCED={}",
@@ -383,7 +386,7 @@ pub(crate) fn with_query(path: &str, query: Option<&str>) -> String {
     }
 }
 
-/// What may stand in a quoted-string (RFC 8216 4.2): no line ends, no double quote.
+/// Removes what a quoted-string must not contain (RFC 8216 4.2): line ends and double quotes.
 pub(crate) fn quoted(text: &str) -> String {
     text.chars()
         .map(|c| if c == '"' { '\'' } else { c })

@@ -7,17 +7,18 @@ use crate::timeline::Timeline;
 
 /// The unity matrix (ISO/IEC 14496-12 8.3.2.3).
 const UNITY: [i32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
-/// Ticks a second of the movie header, the usual milliseconds: nothing exact is counted in it.
+/// Ticks per second of the movie header, the usual milliseconds. No exact time uses them.
 const MOVIE_TIMESCALE: u32 = 1000;
 
-/// The initialisation segment. `end`: the track's presentation end in ticks.
+/// Writes the initialisation segment. `end`: the track's presentation end in ticks.
 pub(crate) fn init(track: &Track, timeline: &Timeline, end: i64) -> Vec<u8> {
     let movie_duration = rescale(end.max(0), track.timescale, MOVIE_TIMESCALE) as u64;
     let mut b = Boxes::with_capacity(1024 + track.sample_entry.len());
     b.put(b"ftyp", |b| {
         b.bytes(b"iso6");
         b.u32(0);
-        // iso6: default-base-is-moof, signed offsets; cmf2: signed offsets, no edit list for picture.
+        // iso6: default-base-is-moof, signed offsets; cmf2: signed offsets, no edit list for
+        // pictures.
         b.bytes(b"iso6cmf2dash");
     });
     b.put(b"moov", |b| {
@@ -77,7 +78,7 @@ fn trak(b: &mut Boxes, track: &Track, timeline: &Timeline) {
         b.put(b"edts", |b| {
             b.full(b"elst", 1, 0, |b| {
                 b.u32(1);
-                b.u64(0); // to the end, whatever the fragments bring
+                b.u64(0); // until the end of all fragments
                 b.u64(timeline.priming as u64);
                 b.u32(0x1_0000); // rate 1
             });
@@ -104,7 +105,7 @@ fn trak(b: &mut Boxes, track: &Track, timeline: &Timeline) {
             b.bytes(name.replace('\0', "").as_bytes());
             b.bytes(&[0]);
         });
-        // What three letters cannot say (ISO/IEC 14496-12 8.4.6).
+        // A language that three letters cannot express (ISO/IEC 14496-12 8.4.6).
         if let Some(language) = track
             .language
             .as_deref()
@@ -146,7 +147,7 @@ fn matrix(b: &mut Boxes, matrix: &[i32; 9]) {
     }
 }
 
-/// The language if it is an ISO 639-2/T code, as `mdhd` can hold it.
+/// Returns the language if it is an ISO 639-2/T code, which `mdhd` can hold.
 fn three_letters(language: &str) -> Option<[u8; 3]> {
     let letters: [u8; 3] = language.as_bytes().try_into().ok()?;
     letters
@@ -155,7 +156,8 @@ fn three_letters(language: &str) -> Option<[u8; 3]> {
         .then_some(letters)
 }
 
-/// `mdhd`'s language: three letters of five bits, `und` where there is none (ISO/IEC 14496-12 8.4.2.3).
+/// Returns the language for `mdhd`: three letters of five bits, `und` if unknown (ISO/IEC 14496-12
+/// 8.4.2.3).
 fn packed_language(language: Option<&str>) -> u16 {
     let letters = language.and_then(three_letters).unwrap_or(*b"und");
     letters

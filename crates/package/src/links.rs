@@ -1,44 +1,44 @@
-//! What manifests say of a film that its package does not know.
+//! Properties of a film that manifests state and its package does not know.
 
 use reelway_time::Real;
 
 use crate::package::Package;
 
-/// What manifests say that a package does not know.
+/// Properties that manifests state and a package does not know.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Links<'a> {
     /// Query of playlists' addresses, such as `s=TOKEN`, already percent-encoded.
     pub playlists: Option<&'a str>,
     /// Query of segments' addresses.
     pub segments: Option<&'a str>,
-    /// Address of the content steering manifest; `None`: there is none.
+    /// Address of the content steering manifest. `None`: there is none.
     pub steering: Option<&'a str>,
-    /// Where this film lies, as `http://host:port/TITLE`, already percent-encoded: at this server, and at others where a
-    /// player goes on if this one fails. Empty: only here, wherever that is.
+    /// Addresses of this film, `http://host:port/TITLE`, already percent-encoded: on this server,
+    /// and on others that players use if this one fails. Empty: only here, under any address.
     pub servers: &'a [String],
     /// Subtitles that players may show.
     pub subtitles: &'a [Subtitles<'a>],
-    /// Other renditions of the film, aligned with it, that players may change to while they play.
+    /// Other renditions of the film, aligned with it, to which players may switch during playback.
     pub renditions: &'a [Rendition<'a>],
-    /// The film is a recording that is still being made; `None`: there will be no more of it.
+    /// The state of a recording in progress. `None`: the film is complete.
     pub recording: Option<Recording>,
 }
 
-/// Another rendition of a film: only its picture is offered.
+/// Another rendition of a film; only its picture is offered.
 #[derive(Clone, Copy, Debug)]
 pub struct Rendition<'a> {
     /// The rendition cut into segments, at the same times as the film.
     pub package: &'a Package,
-    /// Where it lies, relative to the film's playlists: `../../TITLE`, already percent-encoded.
+    /// Its path, relative to the film's playlists: `../../TITLE`, already percent-encoded.
     pub path: &'a str,
     /// Query of its segments' addresses.
     pub segments: Option<&'a str>,
 }
 
-/// A recording that is still being made: players ask for its manifest again and again.
+/// A recording in progress: players request its manifest repeatedly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recording {
-    /// When its first picture was recorded. This must not change from one manifest to the next.
+    /// When its first picture was recorded. Must not change from one manifest to the next.
     pub began: Real,
     /// When the manifest is made.
     pub now: Real,
@@ -47,16 +47,17 @@ pub struct Recording {
 /// Subtitles that players may show: a WebVTT file of the whole film, at `TITLE/subtitles/NUMBER.vtt`.
 #[derive(Clone, Copy, Debug)]
 pub struct Subtitles<'a> {
-    /// By which addresses name them.
+    /// The number in addresses.
     pub number: u32,
-    /// What people call them; no others of the film have this name.
+    /// The name for users, unique within the film.
     pub label: &'a str,
     /// BCP 47 tag.
     pub language: Option<&'a str>,
-    /// Shown where no subtitles are asked for: what is spoken in another language than the film's.
+    /// Shown even if no subtitles are selected: they cover what is spoken in a language other than
+    /// the film's.
     pub forced: bool,
-    /// Shown unless others are asked for, or none.
+    /// Shown unless other subtitles, or none, are selected.
     pub default: bool,
-    /// For people who do not hear well: sounds are described.
+    /// For viewers who are deaf or hard of hearing: sounds are described.
     pub sdh: bool,
 }

@@ -1,4 +1,4 @@
-//! The package of a film: small, made once, and used for every playlist and segment.
+//! The package of a film: small, made once, and used for all playlists and segments.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::timeline::Timeline;
 /// How films are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Length that segments are near to; they end at sync samples. 100 ms to 60 s.
+    /// Target length of segments, which end at sync samples. 100 ms to 60 s.
     pub target: Nanos,
 }
 
 impl Default for Options {
-    /// Six seconds, as Apple's authoring guide has it.
+    /// Six seconds, as recommended by Apple's authoring guide.
     fn default() -> Self {
         Options { target: 6 * SECOND }
     }
@@ -58,29 +58,31 @@ pub struct Package {
 pub struct PackagedTrack {
     /// Index in [`Title::tracks`].
     pub index: usize,
-    /// track_ID, by which addresses name it.
+    /// The track_ID, which addresses contain.
     pub id: u32,
     /// Picture or sound.
     pub kind: Kind,
-    /// Ticks a second of all of its ticks.
+    /// Ticks per second for all tick values of the track.
     pub timescale: u32,
-    /// Measured bit rates, headers included.
+    /// Measured bit rates, including headers.
     pub rate: BitRate,
-    /// Length that segments are near to.
+    /// Target length of segments.
     pub(crate) target: Nanos,
     init: Bytes,
     timeline: Timeline,
     table: Table,
 }
 
-/// So many pictures at the most are decoded after one and shown before it (H.264, A.3.1, and H.265, A.4.2).
+/// Maximum number of pictures that are decoded after a picture and shown before it (H.264, A.3.1,
+/// and H.265, A.4.2).
 const DEPTH: u32 = 16;
 
 /// `styp`: the segment's brands (ISO/IEC 23009-1 6.3.4.2, CMAF 7.3.3.1).
 const STYP: &[u8; 24] = b"\0\0\0\x18stypmsdh\0\0\0\0msdhcmfs";
 
 impl Package {
-    /// Cuts a film. Reads its sample tables once from beginning to end, a few thousand at a time.
+    /// Cuts a film. Reads its sample tables once from beginning to end, a few thousand samples at a
+    /// time.
     pub fn new(
         title: Arc<Title>,
         samples: &dyn Samples,
@@ -145,32 +147,32 @@ impl Package {
         })
     }
 
-    /// The film.
+    /// Returns the film's title.
     pub fn title(&self) -> &Arc<Title> {
         &self.title
     }
 
-    /// Presentation end of the longest track.
+    /// Returns the presentation end of the longest track.
     pub fn duration(&self) -> Nanos {
         self.duration
     }
 
-    /// Tracks that are served, in file order.
+    /// Returns the tracks that are served, in file order.
     pub fn tracks(&self) -> &[PackagedTrack] {
         &self.tracks
     }
 
-    /// The track with this track_ID.
+    /// Returns the track with this track_ID.
     pub fn track(&self, id: u32) -> Option<&PackagedTrack> {
         self.tracks.iter().find(|track| track.id == id)
     }
 
-    /// What the title knows of a track of ours.
+    /// Returns the title's track for one of this package.
     pub(crate) fn media(&self, track: &PackagedTrack) -> &Track {
         &self.title.tracks[track.index]
     }
 
-    /// The picture that plays unless another is asked for.
+    /// Returns the picture that plays unless another is selected.
     pub(crate) fn picture(&self) -> Option<&PackagedTrack> {
         let main = self.title.video().map(|(index, _)| index);
         let mut pictures = self.tracks.iter().filter(|track| track.kind == Kind::Video);
@@ -180,12 +182,13 @@ impl Package {
             .or_else(|| pictures.next())
     }
 
-    /// Sound tracks, in file order.
+    /// Returns the sound tracks, in file order.
     pub(crate) fn sound(&self) -> impl Iterator<Item = &PackagedTrack> {
         self.tracks.iter().filter(|track| track.kind == Kind::Audio)
     }
 
-    /// Which of these sound tracks plays unless another is asked for: one that all browsers take, and that is enabled.
+    /// Returns which of these sound tracks plays unless another is selected: preferably one that
+    /// all browsers play and that is enabled.
     pub(crate) fn main_of<'a>(&self, sound: &[&'a PackagedTrack]) -> Option<&'a PackagedTrack> {
         let is_taken = |track: &PackagedTrack| match &self.media(track).codec {
             Codec::Aac(aac) => aac.channel_configuration() > 0,
@@ -195,7 +198,7 @@ impl Package {
         sound.iter().copied().min_by_key(|track| order(track))
     }
 
-    /// Bytes of memory the tables take: about 20 a segment of each track.
+    /// Returns the memory taken by the tables in bytes: about 20 per segment and track.
     pub fn memory(&self) -> usize {
         let of = |track: &PackagedTrack| {
             track.table.fragments.memory() + track.table.cuts.memory() + track.init.len()
@@ -231,18 +234,19 @@ impl PackagedTrack {
         packaged
     }
 
-    /// The initialisation segment.
+    /// Returns the initialisation segment.
     pub fn init(&self) -> &Bytes {
         &self.init
     }
 
-    /// Numbers of the track's segments: from 1.
+    /// Returns the numbers of the track's segments, from 1.
     pub fn numbers(&self) -> std::ops::RangeInclusive<u32> {
         1..=self.table.cuts.len() as u32
     }
 
-    /// How many of them, from the first on, stay as they are when the film grows and has the same tracks then. Where the last one ends is not known, and
-    /// where the one before it ends only when no picture can come any more that is shown before the last one's first.
+    /// Returns how many segments, from the first, are final even if the film grows and keeps its
+    /// tracks. The end of the last one is unknown. The end of the one before it is known only when
+    /// no picture can follow that is shown before the last one's first.
     pub fn settled(&self) -> u32 {
         let last = *self.numbers().end();
         let count = |index: u32| Some(self.table.fragments.get(index as usize)?.count);
@@ -255,43 +259,43 @@ impl PackagedTrack {
         last.saturating_sub(if samples > DEPTH { 1 } else { 2 })
     }
 
-    /// Presentation end of the track.
+    /// Returns the presentation end of the track.
     pub fn end(&self) -> Nanos {
         ticks_to_nanos(self.table.end, self.timescale)
     }
 
-    /// Whether every segment can be decoded by itself: none but the first has pictures that are
+    /// Returns whether every segment can be decoded by itself: none but the first has pictures
     /// shown before its sync sample (open GOPs), which may refer to the segment before.
     pub fn independent(&self) -> bool {
         self.table.independent
     }
 
-    /// Where segment `number` begins on the presentation timeline: 0 for the first, then the
-    /// presentation time of its first sample.
+    /// Returns the beginning of segment `number` on the presentation timeline: 0 for the first,
+    /// otherwise the presentation time of its first sample.
     pub fn start(&self, number: u32) -> Option<Nanos> {
         Some(ticks_to_nanos(self.start_ticks(number)?, self.timescale))
     }
 
-    /// The same in ticks.
+    /// Like `start`, in ticks.
     pub(crate) fn start_ticks(&self, number: u32) -> Option<i64> {
         let cut = self.table.cuts.get(number.checked_sub(1)? as usize)?;
         Some(cut.start)
     }
 
-    /// Where each segment begins; see [`PackagedTrack::start`].
+    /// Returns the beginnings of all segments; see [`PackagedTrack::start`].
     pub(crate) fn starts(&self) -> impl Iterator<Item = Nanos> {
         let cuts = self.table.cuts.iter();
         cuts.map(|cut| ticks_to_nanos(cut.start, self.timescale))
     }
 
-    /// From a segment's beginning to the next one's. The durations of all add up to the track's end
-    /// exactly, however many there are.
+    /// Returns the time from a segment's beginning to the next one's. The durations of all segments
+    /// add up exactly to the track's end.
     pub fn duration(&self, number: u32) -> Option<Nanos> {
         let start = self.start(number)?;
         Some(self.start(number + 1).unwrap_or_else(|| self.end()) - start)
     }
 
-    /// The number of the segment in which `at` is shown.
+    /// Returns the number of the segment in which `at` is shown.
     pub fn number_at(&self, at: Nanos) -> u32 {
         let after = self
             .table
@@ -300,7 +304,7 @@ impl PackagedTrack {
         after.max(1) as u32
     }
 
-    /// The longest segment's duration.
+    /// Returns the longest segment's duration.
     pub fn longest(&self) -> Nanos {
         self.numbers()
             .filter_map(|n| self.duration(n))
@@ -308,7 +312,8 @@ impl PackagedTrack {
             .unwrap_or(0)
     }
 
-    /// Decode time of a segment's first sample (`tfdt`) and its length on that timeline, in ticks.
+    /// Returns the decode time of a segment's first sample (`tfdt`) and the segment's length on
+    /// that timeline, in ticks.
     pub fn decode_times(&self, number: u32) -> Option<(u64, u64)> {
         let range = self.fragments(number)?;
         let start = self.table.fragments.get(range.start as usize)?.tfdt;
@@ -316,18 +321,19 @@ impl PackagedTrack {
         Some((start.max(0) as u64, (end - start).max(0) as u64))
     }
 
-    /// Ticks of sound before presentation time 0 (the edit list's `media_time`).
+    /// Returns the ticks of sound before presentation time 0 (the edit list's `media_time`).
     pub fn priming(&self) -> u64 {
         self.timeline.priming as u64
     }
 
-    /// The number of a segment's first sample.
+    /// Returns the number of a segment's first sample.
     pub(crate) fn first_sample(&self, number: u32) -> Option<u32> {
         let fragment = self.fragments(number)?.start;
         Some(self.table.fragments.get(fragment as usize)?.first)
     }
 
-    /// When a sample of `track`, which this is made of, is shown, in ticks on the presentation timeline.
+    /// Returns when a sample of `track`, from which this track is made, is shown, in ticks on the
+    /// presentation timeline.
     pub(crate) fn shown_at(
         &self,
         track: &Track,
@@ -343,7 +349,7 @@ impl PackagedTrack {
         Ok(own.map(|own| self.timeline.shown(own.dts, own.sample.cts) - self.timeline.priming))
     }
 
-    /// Indices of a segment's fragments.
+    /// Returns the indices of a segment's fragments.
     fn fragments(&self, number: u32) -> Option<Range<u32>> {
         let index = number.checked_sub(1)? as usize;
         let start = self.table.cuts.get(index)?.fragment;
@@ -351,14 +357,14 @@ impl PackagedTrack {
         Some(start..end.unwrap_or(self.table.fragments.len() as u32))
     }
 
-    /// Bytes of a segment, to the byte, from the table alone. `None`: there is no such segment.
+    /// Returns the exact size of a segment from the table alone. `None`: there is no such segment.
     pub fn segment_len(&self, number: u32) -> Option<u64> {
         let fragments = self.fragments(number)?;
         let len = |index: u32| Some(self.table.fragments.get(index as usize)?.len());
         Some(STYP.len() as u64 + fragments.filter_map(len).sum::<u64>())
     }
 
-    /// The bytes `range` of a segment, fragment by fragment: see [`Slices`].
+    /// Returns the bytes `range` of a segment, fragment by fragment: see [`Slices`].
     pub fn slices(&self, number: u32, range: Range<u64>) -> Option<Slices> {
         let fragments = self.fragments(number)?;
         Some(Slices {
@@ -369,7 +375,7 @@ impl PackagedTrack {
         })
     }
 
-    /// A whole segment at once.
+    /// Returns a whole segment at once.
     pub fn segment(
         &self,
         number: u32,
@@ -385,7 +391,7 @@ impl PackagedTrack {
         Ok(Some(whole))
     }
 
-    /// One fragment's pieces.
+    /// Returns the pieces of one fragment.
     fn fragment(&self, index: u32, samples: &dyn Samples) -> Result<Segment, SamplesError> {
         let Some(fragment) = self.table.fragments.get(index as usize) else {
             return Ok(Segment::default());
@@ -408,20 +414,20 @@ impl PackagedTrack {
     }
 }
 
-/// A byte range of a segment that is handed out fragment by fragment, so that a long one is never
-/// described all at once, and fragments outside the range are passed over unread.
+/// A byte range of a segment, delivered fragment by fragment. A long segment is never described all
+/// at once, and fragments outside the range are not read.
 #[derive(Clone, Debug)]
 pub struct Slices {
     fragments: Range<u32>,
-    /// Offset in the segment of what comes next.
+    /// Offset in the segment of the next piece.
     at: u64,
-    /// The segment's `styp` comes next.
+    /// Whether the segment's `styp` comes next.
     styp: bool,
     range: Range<u64>,
 }
 
 impl Slices {
-    /// The next pieces; never empty. `track` is the one that made this.
+    /// Returns the next pieces, never empty. `track` is the track that made this iterator.
     pub fn next(
         &mut self,
         track: &PackagedTrack,
@@ -465,7 +471,7 @@ impl Slices {
     }
 }
 
-/// Keeps the writer of boxes and the constant above honest.
+/// Keeps the box writer and the constant above consistent.
 #[cfg(test)]
 #[test]
 fn styp_is_a_box() {

@@ -1,4 +1,4 @@
-//! Sizes, aspects and rates of pictures as manifests give them.
+//! Sizes, aspect ratios and frame rates of pictures for manifests.
 
 use std::fmt;
 
@@ -6,18 +6,19 @@ use reelway_media::{Picture, Track};
 
 use crate::package::{Package, PackagedTrack};
 
-/// Pictures a second, as a reduced fraction.
+/// Pictures per second, as a reduced fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameRate {
-    /// Pictures …
+    /// Number of pictures …
     pub pictures: u64,
-    /// … in so many seconds.
+    /// … in this many seconds.
     pub seconds: u64,
 }
 
 impl FrameRate {
-    /// The mean rate of a track; one that differs from a usual rate by less than the rounding of a
-    /// coarse timescale could make (0.05 %) is that rate. `None`: it has no length.
+    /// Returns the average rate of a track. A rate that differs from a common one by no more than
+    /// the rounding of a coarse timescale can cause (0.05 %) is replaced by the common one. `None`:
+    /// the track has no length.
     pub fn of(track: &Track) -> Option<FrameRate> {
         let (pictures, ticks) = (
             u128::from(track.samples) * u128::from(track.timescale),
@@ -40,7 +41,7 @@ impl FrameRate {
                 });
             }
         }
-        // Thousandths are enough for what is variable.
+        // Thousandths are precise enough for variable rates.
         let thousandths =
             ((pictures * 1000 + ticks / 2) / ticks).clamp(1, u128::from(u32::MAX)) as u64;
         let common = gcd(thousandths, 1000);
@@ -50,7 +51,7 @@ impl FrameRate {
         })
     }
 
-    /// As a number.
+    /// Returns the rate as a number.
     pub fn per_second(self) -> f64 {
         self.pictures as f64 / self.seconds as f64
     }
@@ -68,14 +69,14 @@ impl fmt::Display for FrameRate {
 }
 
 impl Package {
-    /// Pictures a second of a picture track.
+    /// Returns the frame rate of a picture track.
     pub(crate) fn frame_rate(&self, track: &PackagedTrack) -> Option<FrameRate> {
         let media = self.media(track);
         media.picture.as_ref()?;
         FrameRate::of(media)
     }
 
-    /// Size at which a picture is meant to be seen: square pixels, turned upright.
+    /// Returns the intended display size: square pixels, upright.
     pub(crate) fn display_size(&self, track: &PackagedTrack) -> Option<(u32, u32)> {
         let picture = self.media(track).picture.as_ref()?;
         let (across, up) = picture.pixel_aspect;
@@ -84,12 +85,12 @@ impl Package {
             width.clamp(1, u64::from(u32::MAX)) as u32,
             u32::from(picture.height),
         );
-        // Turned by a quarter: the matrix' diagonal is empty.
+        // Rotated by a quarter turn: the matrix's diagonal is zero.
         let turned = picture.matrix[0] == 0 && picture.matrix[4] == 0;
         Some(if turned { (size.1, size.0) } else { size })
     }
 
-    /// Aspect ratio of the whole picture, reduced.
+    /// Returns the aspect ratio of the whole picture, reduced.
     pub(crate) fn aspect(&self, picture: &Picture) -> (u64, u64) {
         let across = u64::from(picture.width) * u64::from(picture.pixel_aspect.0.max(1));
         let up = u64::from(picture.height) * u64::from(picture.pixel_aspect.1.max(1));

@@ -1,24 +1,26 @@
-//! Bit rates as manifests declare them, measured on the segments.
+//! Bit rates that manifests declare, measured on the segments.
 
 use reelway_media::{Nanos, SECOND};
 
-/// Bits a second.
+/// Bit rates in bits per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BitRate {
-    /// The largest of any run of segments that lasts half to one and a half target durations
+    /// The highest rate of any run of segments that lasts half to one and a half target durations
     /// (RFC 8216 4.1, "peak segment bit rate").
     pub peak: u64,
-    /// All bytes over all time.
+    /// The average over the whole track.
     pub average: u64,
-    /// A channel of this rate, with [`BitRate::buffer`] of it received before play begins, never
-    /// runs dry from whichever segment on it is played (ISO/IEC 23009-1 5.3.5.2, `@bandwidth`).
+    /// A channel of this rate suffices for playback from any segment without stalling, if it
+    /// delivers for [`BitRate::buffer`] before playback begins (ISO/IEC 23009-1 5.3.5.2,
+    /// `@bandwidth`).
     pub sustained: u64,
-    /// How much is to be received before play begins: the longest segment, as players take segments whole.
+    /// Time of delivery before playback begins: the longest segment's duration, as players receive
+    /// segments whole.
     pub buffer: Nanos,
 }
 
 impl BitRate {
-    /// Of segments given by their bytes and durations.
+    /// Measures segments, given by their bytes and durations.
     pub(crate) fn measure(segments: &[(u64, Nanos)]) -> BitRate {
         let bytes: u64 = segments.iter().map(|(bytes, _)| bytes).sum();
         let length: Nanos = segments.iter().map(|(_, length)| length).sum();
@@ -39,7 +41,7 @@ impl BitRate {
     }
 }
 
-/// `EXT-X-TARGETDURATION` for a longest segment of this length, in seconds: rounded to nearest
+/// Returns `EXT-X-TARGETDURATION` in seconds for the longest segment's duration: rounded to nearest
 /// (RFC 8216 4.3.3.1), never 0.
 pub(crate) fn target_duration(longest: Nanos) -> i64 {
     ((longest + SECOND / 2) / SECOND).max(1)
@@ -51,7 +53,8 @@ fn rate(bytes: u64, length: Nanos) -> u64 {
         .min(u128::from(u64::MAX)) as u64
 }
 
-/// Segments of a run at most. Of a film with one very long segment, all the others together are no longer.
+/// Maximum number of segments in a run. In a film with one very long segment, all others together
+/// could otherwise be one run.
 const RUN: usize = 1000;
 
 fn peak(segments: &[(u64, Nanos)], target: Nanos) -> Option<u64> {
@@ -72,11 +75,11 @@ fn peak(segments: &[(u64, Nanos)], target: Nanos) -> Option<u64> {
     peak
 }
 
-/// The smallest rate at which every segment is there before its turn, when play begins at any of
-/// them after `buffer` has been received at that rate.
+/// Returns the lowest rate at which every segment arrives before its turn if playback begins with
+/// any of them after delivery for `buffer`.
 fn sustained(segments: &[(u64, Nanos)], buffer: Nanos) -> u64 {
     let holds = |rate: u64| {
-        // Time by which the delivery of what has been asked for lags behind its play, at worst.
+        // The time by which delivery lags behind playback in the worst case.
         let mut lag: i128 = 0;
         for (bytes, length) in segments {
             let takes = i128::from(*bytes) * 8 * i128::from(SECOND) / i128::from(rate.max(1));
@@ -152,7 +155,7 @@ mod tests {
 
     #[test]
     fn many_short_segments_beside_a_very_long_one_are_measured_soon() {
-        // The long one's length has room for all others.
+        // All others together are shorter than the long one.
         let mut segments = vec![(1000, SECOND); 200_000];
         segments.push((1000, 1_000_000 * SECOND));
         let rate = BitRate::measure(&segments);
@@ -163,12 +166,13 @@ mod tests {
     fn the_peak_is_that_of_runs_of_half_to_one_and_a_half_target_durations() {
         const MS: i64 = SECOND / 1000;
         let peak = |segments: &[(u64, Nanos)]| BitRate::measure(segments).peak;
-        // A target of 6 s. A segment of 3 s counts alone: 90 kB in 3 s.
+        // With a target of 6 s, a segment of 3 s counts alone: 90 kB in 3 s.
         let of = |middle| [(60_000, 6000 * MS), (90_000, middle), (10_000, 6000 * MS)];
         assert_eq!(peak(&of(3000 * MS)), 240_000);
-        // A shorter one counts with the one before it: 150 kB in 8.999 s.
+        // A shorter one counts together with the one before it: 150 kB in 8.999 s.
         assert_eq!(peak(&of(2999 * MS)), 133_349);
-        // Two segments that last 9 s count: 100 kB. Beyond that the mean is all there is: 110 kB in 15.401 s.
+        // Two segments that last 9 s count: 100 kB. Beyond that, only the average remains: 110 kB
+        // in 15.401 s.
         let of = |middle| [(10_000, 6400 * MS), (90_000, middle), (10_000, 6400 * MS)];
         assert_eq!(peak(&of(2600 * MS)), 88_889);
         assert_eq!(peak(&of(2601 * MS)), 57_140);
@@ -182,16 +186,17 @@ mod tests {
             rate.sustained
         };
         let low = [(1000, 6 * SECOND); 10];
-        // A segment of 12 Mbit has to come in the 6 s of the buffer.
+        // A segment of 12 Mbit must arrive within the 6 s of the buffer.
         let burst = [&low[..], &[(1_500_000, 6 * SECOND)], &low].concat();
         assert_eq!(sustained(&burst), 2_000_000);
-        // Two of 4 Mbit that last 2 s each: 8 Mbit in the buffer and the first one's time.
+        // Two segments of 4 Mbit and 2 s each: 8 Mbit within the buffer and the first one's
+        // duration.
         let pair = [&low[..], &[(500_000, 2 * SECOND); 2], &low].concat();
         assert_eq!(sustained(&pair), 1_000_000);
         // A third makes it 12 Mbit in 10 s.
         let three = [&low[..], &[(500_000, 2 * SECOND); 3], &low].concat();
         assert_eq!(sustained(&three), 1_200_000);
-        // With 6 s between them the buffer is full again, and no fuller.
+        // After 6 s between them, the buffer is full again, but not fuller.
         let apart = [
             &[(500_000, 2 * SECOND); 2],
             &low[..1],

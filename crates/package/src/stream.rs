@@ -1,8 +1,9 @@
-//! A transport stream in segments that are slices of it as it is (RFC 8216 3.2).
+//! A transport stream in segments that are unchanged slices of it (RFC 8216 3.2).
 //!
-//! A segment begins with the packet that begins a picture at which decoders can start: one with which a segment of the film's
-//! picture begins, or the first after a jump of the stream's times or a change of its tables. Its times are those of the picture,
-//! so that a second of it is a second of the film, whichever form a viewer gets.
+//! A segment begins with the first packet of a picture at which decoders can start: one with which
+//! a segment of the film's picture begins, or the first after a jump of the stream's times or a
+//! change of its tables. Its times are those of the picture, so that a second is the same second of
+//! the film in both forms.
 
 use std::ops::Range;
 
@@ -17,37 +18,38 @@ use crate::package::{Package, PackagedTrack};
 use crate::rate::BitRate;
 use crate::segment::{Part, Segment};
 
-/// Samples of which parts are made at once: some seconds of a stream.
+/// Number of samples processed at once: some seconds of a stream.
 const PARTS: u32 = 256;
 
-/// Bytes of a packet of a transport stream.
+/// Size of a transport stream packet in bytes.
 const PACKET: usize = 188;
-/// By so many packets everybody recognises a transport stream.
+/// With this many packets, all players recognise a transport stream.
 const RECOGNISED: usize = 10;
-/// What a packet begins with that carries nothing (H.222.0 table 2-3).
+/// Header of a null packet (H.222.0 table 2-3).
 const NOTHING: [u8; 4] = [0x47, 0x1f, 0xff, 0x10];
-/// A stream is sent ahead of when it is shown, by less than this (H.222.0 2.4.2.7 allows ten seconds).
+/// A stream is sent ahead of its presentation by less than this (H.222.0 2.4.2.7 allows ten
+/// seconds).
 const MOST_EARLY: Nanos = 10 * SECOND;
 
 /// Why a film is not offered as slices of its file.
 #[derive(Debug, thiserror::Error)]
 pub enum NoSlices {
-    /// Its file is of another kind.
+    /// Its file has another format.
     #[error("it is no transport stream")]
     OtherContainer,
-    /// It cannot be sent as it is, or its tables change too often.
+    /// It cannot be sent unchanged, or its tables change too often.
     #[error("its packets cannot be sent as they are (see the film's notes)")]
     NotAsItIs,
-    /// Players of HLS expect one (RFC 8216 3.2).
+    /// HLS players expect a single programme (RFC 8216 3.2).
     #[error("it has {0} programmes, and HLS allows one")]
     Programmes(u32),
-    /// Its packets, or many of them, are.
+    /// All or many of its packets are encrypted.
     #[error("its packets are encrypted")]
     Encrypted,
-    /// Sound alone has no groups of pictures.
+    /// A stream with sound only has no groups of pictures.
     #[error("it has no picture")]
     NoPicture,
-    /// No segment could begin.
+    /// There is no place where a segment could begin.
     #[error("no key frame begins with a packet of its own")]
     NoEntry,
     /// The index cannot be read.
@@ -55,20 +57,21 @@ pub enum NoSlices {
     Samples(#[from] SamplesError),
 }
 
-/// A segment. Some ten bytes in a table.
+/// A segment. It takes about ten bytes in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slice {
     /// Its first sample of the stream.
     first: u32,
-    /// Bytes of the stream before it, from the first segment on.
+    /// Bytes of the stream between the first segment and this one.
     before: u64,
-    /// The picture that it begins with.
+    /// The picture with which it begins.
     picture: u32,
-    /// When that is shown, in ticks of the picture's timescale.
+    /// When that picture is shown, in ticks of the picture's timescale.
     start: i64,
-    /// Which tables hold.
+    /// Index of the tables that apply.
     tables: u32,
-    /// It does not go on from the segment before: its times have jumped, or it has other tables.
+    /// Whether it does not continue the segment before: the times have jumped, or the tables have
+    /// changed.
     anew: bool,
 }
 
@@ -104,25 +107,26 @@ impl Record for Slice {
 #[derive(Debug)]
 pub struct SlicedStream {
     slices: Paged<Slice>,
-    /// Samples of the stream, and bytes of them from the first segment on.
+    /// Number of samples in the stream, and of their bytes from the first segment on.
     samples: u32,
     bytes: u64,
     timescale: u32,
     end: Nanos,
     tables: Vec<Bytes>,
-    /// Segments that stay as they are when the film grows.
+    /// Number of segments that are final even if the film grows.
     settled: u32,
     pub(crate) target: Nanos,
-    /// No segment has pictures that are shown before its first one.
+    /// Whether no segment has pictures that are shown before its first one.
     pub(crate) independent: bool,
     pub(crate) rate: BitRate,
     pub(crate) codecs: String,
 }
 
-/// The stream of a film that is offered as slices of its file, and where these may begin.
+/// Returns the stream of a film that is offered as slices of its file, and the places where slices
+/// may begin.
 ///
 /// # Errors
-/// It is not offered so.
+/// The film is not offered in this form.
 pub fn sliceable(title: &Title) -> Result<(&Track, &EntryPoints), NoSlices> {
     if title.container != Container::TransportStream {
         return Err(NoSlices::OtherContainer);
@@ -140,11 +144,11 @@ pub fn sliceable(title: &Title) -> Result<(&Track, &EntryPoints), NoSlices> {
 }
 
 impl SlicedStream {
-    /// Cuts the stream of a film whose package this is. Reads the records of the stream's samples once, and those of pictures
-    /// where segments begin.
+    /// Cuts the stream of the film with this package. Reads the records of the stream's samples
+    /// once, and those of the pictures with which segments begin.
     ///
     /// # Errors
-    /// The film is not offered so, or its index cannot be read.
+    /// The film is not offered in this form, or its index cannot be read.
     pub fn new(package: &Package, samples: &dyn Samples) -> Result<SlicedStream, NoSlices> {
         let title: &Title = package.title();
         let (stream, entries) = sliceable(title)?;
@@ -152,7 +156,8 @@ impl SlicedStream {
         let picture_track = package.media(picture);
         let mut slices: Vec<Slice> = Vec::new();
         for begin in begins(picture, entries) {
-            // The first segment of fragments begins with the film, whenever its picture is shown; this one begins with that.
+            // The first fMP4 segment begins with the film, whenever its picture is shown. This one
+            // begins with its picture.
             let number = begin.segment.filter(|number| *number > 1);
             let start = match number.and_then(|number| picture.start_ticks(number)) {
                 Some(start) => Some(start),
@@ -177,7 +182,8 @@ impl SlicedStream {
             return Err(NoSlices::NoEntry);
         };
         let start = ticks_to_nanos(last.start, picture.timescale);
-        // What follows the last picture is in the last segment, too: streams that the film does not have, if much.
+        // The last segment also contains what follows the last picture; if that is much, it belongs
+        // to streams that are not in the film.
         let sent = start + ticks_to_nanos(since, stream.timescale);
         let end = match sent > package.duration() + MOST_EARLY {
             true => sent,
@@ -198,7 +204,8 @@ impl SlicedStream {
             rate: BitRate::default(),
             codecs: codecs(package),
         };
-        // A segment ends where the next one begins, which is known when that picture's is.
+        // A segment ends where the next one begins, which is final once the beginning of that
+        // picture's segment is.
         let open = picture.first_sample(picture.settled() + 1);
         sliced.settled = match open {
             Some(open) => {
@@ -215,12 +222,12 @@ impl SlicedStream {
         Ok(sliced)
     }
 
-    /// Numbers of its segments: from 1.
+    /// Returns the numbers of its segments, from 1.
     pub fn numbers(&self) -> std::ops::RangeInclusive<u32> {
         1..=self.slices.len() as u32
     }
 
-    /// How many of them, from the first on, stay as they are when the film grows.
+    /// Returns how many segments, from the first, are final even if the film grows.
     pub fn settled(&self) -> u32 {
         self.settled
     }
@@ -229,49 +236,51 @@ impl SlicedStream {
         self.slices.get(number.checked_sub(1)? as usize)
     }
 
-    /// When the picture is shown that a segment begins with, on the film's timeline.
+    /// Returns when a segment's first picture is shown, on the film's timeline.
     pub fn start(&self, number: u32) -> Option<Nanos> {
         Some(ticks_to_nanos(self.slice(number)?.start, self.timescale))
     }
 
-    /// From a segment's beginning to the next one's; the last one's to the end of the film.
+    /// Returns the time from a segment's beginning to the next one's; for the last one, to the end
+    /// of the film.
     pub fn duration(&self, number: u32) -> Option<Nanos> {
         let start = self.start(number)?;
         let end = self.start(number + 1).unwrap_or(self.end);
         Some(end - start)
     }
 
-    /// The longest segment's duration.
+    /// Returns the longest segment's duration.
     pub fn longest(&self) -> Nanos {
         let durations = self.numbers().filter_map(|number| self.duration(number));
         durations.max().unwrap_or(0)
     }
 
-    /// Bytes of a segment; `None`: there is no such segment.
+    /// Returns the size of a segment in bytes. `None`: there is no such segment.
     pub fn segment_len(&self, number: u32) -> Option<u64> {
         let before = self.slice(number)?.before;
         let next = self.slice(number + 1);
         Some(next.map_or(self.bytes, |next| next.before) - before)
     }
 
-    /// The number of the tables that hold in a segment, from 1, and whether a segment does not go on from the one before.
+    /// Returns the number of the tables that apply to a segment, from 1, and whether there is a
+    /// discontinuity before it.
     pub(crate) fn beginning(&self, number: u32) -> Option<(u32, bool)> {
         let slice = self.slice(number)?;
         Some((slice.tables + 1, slice.anew))
     }
 
-    /// PAT and PMT by their number, from 1: what a player needs before a segment.
+    /// Returns PAT and PMT by their number, from 1. A player needs them before a segment.
     pub fn tables(&self, number: u32) -> Option<&Bytes> {
         self.tables.get(number.checked_sub(1)? as usize)
     }
 
-    /// Bytes of memory that the tables take.
+    /// Returns the bytes of memory that the tables take.
     pub fn memory(&self) -> usize {
         let tables = self.tables.iter().map(Bytes::len);
         self.slices.memory() + tables.sum::<usize>()
     }
 
-    /// The bytes `range` of a segment, some seconds of it at a time.
+    /// Returns the bytes `range` of a segment, some seconds at a time.
     pub fn slices(&self, number: u32, range: Range<u64>) -> Option<StreamSlices> {
         let first = self.slice(number)?.first;
         let end = self
@@ -285,18 +294,18 @@ impl SlicedStream {
     }
 }
 
-/// Where a segment begins.
+/// The beginning of a segment.
 struct Begin {
     entry: EntryPoint,
-    /// Which tables hold.
+    /// Index of the tables that apply.
     tables: usize,
-    /// The stream begins anew.
+    /// Whether there is a discontinuity.
     anew: bool,
-    /// The number of the picture's segment that begins there, too.
+    /// The number of the picture's segment that also begins here.
     segment: Option<u32>,
 }
 
-/// Where segments begin, as far as the pictures tell.
+/// Returns where segments begin according to the pictures.
 fn begins<'a>(
     picture: &'a PackagedTrack,
     entries: &'a EntryPoints,
@@ -313,7 +322,7 @@ fn begins<'a>(
         .filter_map(move |entry| {
             let tables = entries.tables_at(entry.place)?;
             let anew = before.is_some_and(|before| entry.jumps || before != tables);
-            // A cut without an entry point is none: the segment goes on.
+            // A cut without an entry point is ignored: the segment continues.
             while cuts.next_if(|(cut, _)| *cut < entry.sample).is_some() {}
             let cut = cuts.next_if(|(cut, _)| *cut == entry.sample);
             let begins = cut.is_some() || anew || before.is_none();
@@ -327,17 +336,18 @@ fn begins<'a>(
         })
 }
 
-/// Segments that were found in the stream.
+/// The segments that were found in the stream.
 #[derive(Default)]
 struct Placed {
     slices: Vec<Slice>,
-    /// Of all of them.
+    /// Number of bytes in all segments.
     bytes: u64,
-    /// For so many ticks of the stream the last one is sent.
+    /// Ticks of the stream during which the last segment is sent.
     since: i64,
 }
 
-/// Finds their samples of the stream, by their places; those that none begins with are left out.
+/// Finds the first samples of the segments in the stream by their places. Segments without such a
+/// sample are left out.
 fn placed(
     slices: Vec<Slice>,
     (index, stream): (usize, &Track),
@@ -345,7 +355,7 @@ fn placed(
 ) -> Result<Placed, SamplesError> {
     let mut wanted = slices.into_iter().peekable();
     let mut placed = Placed::default();
-    // A beginning that is left out counts for the next one.
+    // If a segment is left out, its discontinuity applies to the next one.
     let mut anew = false;
     scan(stream, index, (0, 0), samples, |number, _, sample| {
         while let Some(gone) = wanted.next_if(|slice| slice.before < sample.offset) {
@@ -369,7 +379,7 @@ fn placed(
     Ok(placed)
 }
 
-/// Packets with others behind them that carry nothing: GStreamer takes two packets for no transport stream.
+/// Appends null packets: GStreamer does not recognise a transport stream of only two packets.
 fn filled(packets: &[u8]) -> Bytes {
     let mut filled = packets.to_vec();
     while filled.len() < RECOGNISED * PACKET {
@@ -379,7 +389,7 @@ fn filled(packets: &[u8]) -> Bytes {
     filled.into()
 }
 
-/// All codecs of the film's tracks, the picture's first.
+/// Returns all codecs of the film's tracks, the picture's first.
 fn codecs(package: &Package) -> String {
     let mut all: Vec<String> = Vec::new();
     let tracks = package.picture().into_iter().chain(package.sound());
@@ -392,17 +402,17 @@ fn codecs(package: &Package) -> String {
     all.join(",")
 }
 
-/// A byte range of a segment that is handed out some samples of the stream at a time.
+/// A byte range of a segment, delivered some samples of the stream at a time.
 #[derive(Clone, Debug)]
 pub struct StreamSlices {
     samples: Range<u32>,
-    /// Offset in the segment of the next of them.
+    /// Offset in the segment of the next sample.
     at: u64,
     range: Range<u64>,
 }
 
 impl StreamSlices {
-    /// The next pieces; never empty. `samples` are those of the stream alone.
+    /// Returns the next pieces, never empty. `samples` are those of the stream alone.
     ///
     /// # Errors
     /// They cannot be read.

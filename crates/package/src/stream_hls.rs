@@ -1,5 +1,6 @@
-//! HLS playlists of a transport stream as it is. All of it lies beside each other at `TITLE/ts/`: the multivariant playlist
-//! `main.m3u8`, the media playlist `segments.m3u8`, PAT and PMT `tables-N.ts`, and the segments `N.ts`.
+//! HLS playlists of an unchanged transport stream. All its files are in `TITLE/ts/`: the
+//! multivariant playlist `main.m3u8`, the media playlist `segments.m3u8`, PAT and PMT
+//! `tables-N.ts`, and the segments `N.ts`.
 
 use std::fmt::Write;
 
@@ -9,10 +10,11 @@ use crate::package::Package;
 use crate::rate::target_duration;
 use crate::stream::SlicedStream;
 
-/// `EXT-X-MAP` outside I-frame playlists (RFC 8216 7).
+/// Required for `EXT-X-MAP` outside I-frame playlists (RFC 8216 7).
 const VERSION: u32 = 6;
 
-/// The playlist of playlists: one variant, which has all streams in it. `package` is the film's.
+/// Writes the multivariant playlist with one variant, which contains all streams. `package` is the
+/// film's.
 pub fn stream_multivariant_playlist(
     package: &Package,
     stream: &SlicedStream,
@@ -42,7 +44,7 @@ pub fn stream_multivariant_playlist(
     out
 }
 
-/// The playlist of the segments; of a recording that is still being made, of those that stay as they are.
+/// Writes the playlist of the segments; for a recording in progress, only of those that are final.
 pub fn stream_playlist(stream: &SlicedStream, links: Links<'_>) -> String {
     let mut out = String::with_capacity(256 + 64 * *stream.numbers().end() as usize);
     let (kind, longest, last) = match links.recording {
@@ -68,7 +70,7 @@ pub fn stream_playlist(stream: &SlicedStream, links: Links<'_>) -> String {
         if anew {
             out.push_str("#EXT-X-DISCONTINUITY\n");
         }
-        // Players that read everything anew behind a discontinuity are given the tables again.
+        // After a discontinuity, players that reset everything get the tables again.
         if anew || mapped != Some(tables) {
             let address = with_query(&format!("tables-{tables}.ts"), links.segments);
             let _ = writeln!(out, "#EXT-X-MAP:URI=\"{address}\"");

@@ -1,11 +1,11 @@
-//! Fragments' headers.
+//! Headers of fragments.
 
 mod common;
 
 use common::{Made, even, film, find, gops, picture, read_back, sound, u32_at};
 use reelway_package::{Options, Package, Part, Segment};
 
-/// The segments of a film's only track.
+/// Returns the segments of a film's only track.
 fn segments(made: Made) -> Vec<Segment> {
     let (title, tables) = film(vec![made]);
     let package = Package::new(title, &tables, Options::default()).unwrap();
@@ -16,7 +16,7 @@ fn segments(made: Made) -> Vec<Segment> {
         .collect()
 }
 
-/// The flags of the first fragment's `trun` in each segment.
+/// Returns the flags of the first fragment's `trun` in each segment.
 fn trun_flags(made: Made) -> Vec<u32> {
     let segments = segments(made);
     let flags = segments.iter().map(|segment| {
@@ -49,7 +49,7 @@ fn a_header_says_sample_by_sample_only_what_differs() {
     pictures[50].sync = true;
     pictures[299].duration = 2;
     assert_eq!(trun_flags(picture(1, 25, 0, pictures)), [0x601, 0x305]);
-    // Reordered pictures: the first one is decoded at the segment's beginning, not before.
+    // Reordered pictures: the first one is decoded at the segment's beginning, not earlier.
     assert_eq!(
         trun_flags(picture(1, 25, -1, gops(300, 150, 0, 1))),
         [0xb05, 0xb05]

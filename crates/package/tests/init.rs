@@ -5,7 +5,7 @@ mod common;
 use common::{Made, even, film, find, gops, picture, sound, u32_at};
 use reelway_package::{Options, Package};
 
-/// The `moov` of a film's only track, and its `trak`.
+/// Returns the `moov` of a film's only track.
 fn moov(made: Made) -> Vec<u8> {
     let (title, tables) = film(vec![made]);
     let package = Package::new(title, &tables, Options::default()).unwrap();
@@ -15,7 +15,7 @@ fn moov(made: Made) -> Vec<u8> {
     find(init, b"moov").to_vec()
 }
 
-/// The names of boxes that lie beside each other and fill all of `bytes`.
+/// Returns the names of consecutive boxes that fill all of `bytes`.
 fn names(mut bytes: &[u8]) -> Vec<String> {
     let mut names = Vec::new();
     while !bytes.is_empty() {
@@ -29,7 +29,7 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// 14 s of picture.
+/// 14 s of pictures.
 fn pictures() -> Made {
     picture(7, 25, -1, gops(350, 50, 0, 1))
 }
@@ -140,7 +140,7 @@ fn the_sample_tables_are_empty_and_the_sample_entry_is_the_film_s() {
 
 #[test]
 fn a_language_of_three_letters_is_packed_and_any_other_is_spelt_out() {
-    // Five bits a letter: "deu" is 4, 5, 21 and "und" is 21, 14, 4.
+    // Five bits per letter: "deu" is 4, 5, 21 and "und" is 21, 14, 4.
     for (language, packed, spelt) in [
         (None, 0x55c4, None),
         (Some("deu"), 0x10b5, None),

@@ -1,4 +1,4 @@
-//! Playlists and manifests, word for word.
+//! Playlists and manifests, compared verbatim.
 
 mod common;
 
@@ -25,7 +25,7 @@ fn package(tracks: Vec<Made>) -> Package {
     Package::new(title, &tables, Options::default()).unwrap()
 }
 
-/// 14 s of picture with B-frames at 25 pictures a second, and two sound tracks.
+/// 14 s of pictures with B-frames at 25 pictures per second, and two sound tracks.
 fn usual() -> Package {
     let mut english = sound(2, 48_000, -1024, even(657, 1 << 20, 341, 1024));
     english.track.language = Some("eng".into());
@@ -98,7 +98,7 @@ fn a_player_learns_where_to_ask_which_server_to_use_and_where_else_the_film_is()
     assert_eq!(with.replace(bases, "\n  <Period "), mpd(&package, LINKS));
 }
 
-/// The same picture in two smaller renditions, one of them in another codec.
+/// The same picture in two smaller renditions, one of them with another codec.
 #[test]
 fn players_may_change_to_other_renditions_while_they_play() {
     let film = usual();
@@ -189,7 +189,7 @@ fn renditions_that_do_not_align_say_what_and_where() {
     );
 }
 
-/// A recording from noon on, a minute later.
+/// A recording that began at noon, a minute later.
 const GROWING: Links = Links {
     recording: Some(Recording {
         began: Real::from_nanos(43_200 * 1_000_000_000),
@@ -210,7 +210,7 @@ fn the_playlist_of_a_recording_has_what_stays_and_no_end() {
             "",
         );
     assert_eq!(media_playlist(&usual().tracks()[0], GROWING), expected);
-    // Of one that has just begun, nothing stays.
+    // If a recording has just begun, no segment is final.
     let short = package(vec![picture(1, 25, -1, gops(60, 50, 0, 1))]);
     let playlist = media_playlist(&short.tracks()[0], GROWING);
     assert!(!playlist.contains("#EXTINF"), "{playlist}");
@@ -462,9 +462,9 @@ fn a_frame_rate_is_the_usual_one_if_it_differs_by_no_more_than_rounding() {
         (120, 1, 10, "12"),
         (150, 1, 10, "15"),
         (10, 1, 10, "1"),
-        // 29.97 pictures a second, counted in milliseconds.
+        // 29.97 pictures per second, counted in milliseconds.
         (1000, 1000, 33_367, "30000/1001"),
-        // It may be longer or shorter by half a thousandth.
+        // A deviation of half a thousandth is allowed.
         (1000, 1000, 1_000_500, "1"),
         (1000, 1000, 1_000_501, "999/1000"),
         (1000, 1000, 999_501, "1"),
@@ -499,7 +499,7 @@ fn the_sound_that_is_enabled_is_the_default_one() {
         .lines()
         .filter_map(|line| Some(line.split_once("DEFAULT=")?.1.split_once(",CH")?.0))
         .collect();
-    // RFC 8216 4.3.4.1: the default one may be chosen automatically, too.
+    // RFC 8216 4.3.4.1: the default track may also be selected automatically.
     assert_eq!(
         chosen,
         [
@@ -643,7 +643,7 @@ fn subtitles_are_renditions_of_hls_and_adaptation_sets_of_dash() {
             r#"#EXT-X-STREAM-INF:BANDWIDTH=365963,AVERAGE-BANDWIDTH=365688,CODECS="avc1.64001f,mp4a.40.2",RESOLUTION=1280x720,FRAME-RATE=25.000,AUDIO="sound-mp4a",SUBTITLES="subtitles""#,
         ]
     );
-    // However many say that they are the default, a group has one.
+    // A group has one default, however many tracks claim to be it.
     let both = [1, 2].map(|number| Subtitles {
         number,
         default: true,

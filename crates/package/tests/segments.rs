@@ -1,4 +1,4 @@
-//! Segments: what they hold is the film, and their times are the film's.
+//! The contents and times of segments are the film's.
 
 mod common;
 
@@ -24,7 +24,7 @@ fn segments(track: &PackagedTrack, tables: &Vec<SampleTable>) -> Vec<Segment> {
         .collect()
 }
 
-/// Seconds at which a track's segments begin.
+/// Returns the seconds at which a track's segments begin.
 fn starts(track: &PackagedTrack) -> Vec<f64> {
     track
         .numbers()
@@ -34,14 +34,14 @@ fn starts(track: &PackagedTrack) -> Vec<f64> {
 
 #[test]
 fn pictures_are_cut_at_sync_samples_near_the_target() {
-    // A GOP of 2 s: cut every third.
+    // GOPs of 2 s: cut at every third.
     let (package, _) = package(vec![picture(1, 25, -1, gops(25 * 20, 50, 0, 1))]);
     assert_eq!(starts(&package.tracks()[0]), [0.0, 6.0, 12.0, 18.0]);
 }
 
 #[test]
 fn of_two_sync_samples_the_nearer_one_is_taken() {
-    // GOPs of 5 s: 5 is nearer to 6 than 10 is. GOPs of 4 s: 4 is as near as 8, and sooner.
+    // GOPs of 5 s: 5 is nearer to 6 than 10 is. GOPs of 4 s: 4 is as near as 8, and earlier.
     let (five, _) = package(vec![picture(1, 10, -1, gops(200, 50, 0, 1))]);
     assert_eq!(starts(&five.tracks()[0]), [0.0, 5.0, 10.0, 15.0]);
     let (four, _) = package(vec![picture(1, 10, -1, gops(200, 40, 0, 1))]);
@@ -52,9 +52,9 @@ fn of_two_sync_samples_the_nearer_one_is_taken() {
 
 #[test]
 fn a_segment_ends_at_the_sync_sample_that_is_nearest_to_the_target() {
-    // Sync samples, the film's end and where it is cut, in tenths of seconds; the target is 60.
+    // Sync samples, the film's end and the cuts, in tenths of seconds; the target is 60.
     for (syncs, end, cuts) in [
-        // The earlier one if it is as near, and then the later one may follow.
+        // The earlier one if it is as near; then the later one may follow.
         (&[0, 20, 90][..], 140, &[0, 90][..]),
         (&[0, 30, 90], 120, &[0, 30, 90]),
         (&[0, 10, 100], 120, &[0, 100]),
@@ -62,7 +62,7 @@ fn a_segment_ends_at_the_sync_sample_that_is_nearest_to_the_target() {
         (&[0, 60, 70, 160], 180, &[0, 60, 160]),
         (&[0, 60, 100, 160], 180, &[0, 60, 100, 160]),
         (&[0, 20, 40, 59, 61], 65, &[0, 59]),
-        // What is left is cut once more if that brings it nearer to the target.
+        // The rest is cut once more if that is nearer to the target.
         (&[0, 50], 100, &[0, 50]),
         (&[0, 30], 90, &[0, 30]),
         (&[0, 30], 89, &[0]),
@@ -124,7 +124,7 @@ fn segments_are_near_to_a_tenth_of_a_second_at_least_and_a_minute_at_most() {
 
 #[test]
 fn a_film_of_too_many_segments_is_refused() {
-    // One of a tenth of a second each.
+    // Segments of a tenth of a second each.
     let of = |segments| {
         let (title, tables) = film(vec![sound(1, 10, 0, even(segments, 0, 1, 1))]);
         Package::new(title, &tables, Options { target: 0 })
@@ -216,7 +216,7 @@ fn priming_is_said_by_an_edit_list_and_stays() {
 
 #[test]
 fn sound_from_long_before_the_film_is_left_out() {
-    // The film was cut: the edit list begins 10 s in.
+    // The film was cut: the edit list begins at 10 s.
     let (package, tables) = package(vec![sound(1, 48_000, -480_000, even(1000, 0, 300, 1024))]);
     let track = &package.tracks()[0];
     assert!(
@@ -233,7 +233,7 @@ fn sound_from_long_before_the_film_is_left_out() {
 
 #[test]
 fn pictures_before_the_sync_sample_at_the_beginning_are_left_out() {
-    // Open GOP: after the sync sample (shown third) come two that are shown before it.
+    // Open GOP: after the sync sample (shown third) come two pictures that are shown before it.
     let cts = [2, -1, -1].map(|offset| (offset + 1) * 10);
     let mut samples = gops(50, 25, 0, 10);
     for (sample, cts) in samples.iter_mut().zip(cts) {
@@ -285,7 +285,7 @@ fn a_number_that_is_not_there_is_none() {
     }
 }
 
-/// Pictures in GOPs of any structure that a film may have, scattered over the file.
+/// Returns pictures in GOPs of any structure that a film may have, scattered over the file.
 fn any_pictures() -> impl Strategy<Value = Made> {
     let gop = (1usize..40, 0usize..4, any::<u64>());
     let place = (
@@ -298,8 +298,8 @@ fn any_pictures() -> impl Strategy<Value = Made> {
         let mut samples: Vec<Sample> = Vec::new();
         let mut offset = 1000;
         for (length, reorder, seed) in gops {
-            // Within a GOP the order of presentation is any permutation that keeps the sync sample first and
-            // moves nothing by more than `reorder` places.
+            // Within a GOP, the presentation order is any permutation that keeps the sync sample
+            // first and moves no picture by more than `reorder` places.
             let mut order: Vec<usize> = (0..length).collect();
             for n in (1..length).rev() {
                 let other = n
@@ -354,7 +354,7 @@ fn any_sound() -> impl Strategy<Value = Made> {
     })
 }
 
-/// Checks everything that must hold of a track, and gives its samples as told.
+/// Checks the invariants of a track.
 fn check(title: &Title, track: &PackagedTrack, tables: &Vec<SampleTable>) {
     let media = &title.tracks[track.index];
     let priming = track.priming() as i64;
@@ -431,7 +431,7 @@ fn check(title: &Title, track: &PackagedTrack, tables: &Vec<SampleTable>) {
         }
         dts += i64::from(sample.duration);
     }
-    // Durations of the playlist add up to the end.
+    // The playlist's durations add up to the end.
     let sum: i64 = track
         .numbers()
         .map(|number| track.duration(number).unwrap())
@@ -456,7 +456,7 @@ proptest! {
         pictures in any_pictures(), sounds in any_sound(), parts in (1u32..1000, 1u32..1000)
     ) {
         let part = |made: &Made, thousandths: u32| {
-            // With a picture from the beginning, as sound is cut where the picture is.
+            // With pictures from the beginning, as sound is cut where pictures are.
             let count = made.samples.len() * thousandths as usize / 1000;
             made.samples[..count.max(1)].to_vec()
         };
@@ -516,7 +516,7 @@ proptest! {
     }
 }
 
-/// A byte each: of ours as it is, of the film by where it comes from.
+/// Returns one entry per byte: the value of a generated byte, the position of a film byte.
 fn flat(parts: &[Part]) -> Vec<(bool, u64)> {
     let bytes = parts.iter().flat_map(|part| match part {
         Part::Inline(bytes) => bytes

@@ -17,17 +17,17 @@ use reelway_package::{
 };
 use reelway_time::Real;
 
-/// Ticks of a picture, 25 a second.
+/// Ticks per picture, at 25 per second.
 const TICKS: u32 = 3600;
-/// Pictures from one that decoders can start at to the next.
+/// Pictures from one entry point to the next.
 const GROUP: u32 = 25;
-/// Samples of the stream that have a group.
+/// Samples of the stream per group.
 const RUNS: u32 = 5;
-/// Bytes of one.
+/// Size of such a sample in bytes.
 const RUN: u32 = 188 * 7;
 
-/// A transport stream of so many groups of a second: its packets begin with other packets, and there are `hole` bytes that belong to
-/// none in the middle of each group.
+/// Returns a transport stream of this many groups of a second. Its packets begin after other
+/// packets, and in the middle of each group there are `hole` bytes that belong to no packet.
 fn stream(groups: u32, hole: u64) -> (Title, Vec<SampleTable>) {
     let samples = (0..groups * GROUP).map(|nth| Sample {
         offset: u64::from(nth) * 1000,
@@ -80,13 +80,13 @@ fn tables_at(place: u64) -> StreamTables {
     }
 }
 
-/// Changes entry points one by one, or leaves them out.
+/// Changes or removes entry points one by one.
 fn change(title: &mut Title, mut change: impl FnMut(EntryPoint) -> Option<EntryPoint>) {
     let entries = title.entry_points.as_mut().expect("entry points");
     entries.points = entries.points.iter().filter_map(&mut change).collect();
 }
 
-/// The samples of the stream alone.
+/// The samples of the stream only.
 #[derive(Debug)]
 struct Alone<'a>(&'a [SampleTable]);
 
@@ -110,13 +110,13 @@ fn cut(title: &Title, tables: &[SampleTable]) -> Result<(Package, SlicedStream),
     Ok((package, stream))
 }
 
-/// When segments begin, in seconds.
+/// Returns the seconds at which segments begin.
 fn starts(stream: &SlicedStream) -> Vec<f64> {
     let starts = stream.numbers().filter_map(|number| stream.start(number));
     starts.map(|start| start as f64 / SECOND as f64).collect()
 }
 
-/// The ranges of the stream that a part of a segment consists of.
+/// Returns the ranges of the stream that make up a part of a segment.
 fn ranges(
     stream: &SlicedStream,
     number: u32,
@@ -171,7 +171,7 @@ fn segments_begin_where_those_of_the_picture_do() {
                 ..Links::default()
             }
         ),
-        // Six groups of a second each, 1,316 bytes five times.
+        // Six groups of one second each, with five times 1,316 bytes.
         "#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-INDEPENDENT-SEGMENTS\n\
          #EXT-X-STREAM-INF:BANDWIDTH=52640,AVERAGE-BANDWIDTH=52640,CODECS=\"avc1.64001f\",RESOLUTION=1280x720,\
          FRAME-RATE=25.000\nsegments.m3u8?s=t\n"
@@ -256,7 +256,7 @@ fn a_segment_goes_on_where_no_packet_begins_with_the_next_ones_picture() {
     });
     let (_, stream) = cut(&title, &tables).expect("slices");
     assert_eq!(starts(&stream), [0.0, 6.0, 18.0]);
-    // The beginning is where the first can be.
+    // The first segment begins at the first possible place.
     change(&mut title, |entry| {
         (entry.sample >= 2 * GROUP).then_some(entry)
     });
@@ -301,7 +301,7 @@ fn of_a_recording_the_segments_are_listed_whose_ends_are_known() {
     );
     assert!(playlist.contains("#EXT-X-TARGETDURATION:9\n"), "{playlist}");
     assert!(playlist.ends_with("#EXTINF:6.0,\n3.ts\n"), "{playlist}");
-    // The one that goes on over a beginning is open for longer.
+    // A segment that continues past a possible beginning becomes final later.
     let mut title = title;
     change(&mut title, |entry| {
         (entry.sample != 18 * GROUP).then_some(entry)
@@ -310,7 +310,7 @@ fn of_a_recording_the_segments_are_listed_whose_ends_are_known() {
     assert_eq!((stream.settled(), starts(&stream).len()), (2, 3));
 }
 
-/// A change of what the index has of a stream.
+/// A change to the index of a stream.
 type Change = fn(&mut EntryPoints);
 
 #[test]
@@ -399,7 +399,7 @@ proptest! {
             prop_assert!(points.is_empty());
             return Ok(());
         };
-        // All bytes from the first on, whatever is asked for of a segment.
+        // All bytes from the first on, whatever range of a segment is requested.
         let all: Vec<Sample> = tables[1].iter().collect();
         let first = points[0].place;
         let expected: u64 = all.iter().filter(|sample| sample.offset >= first).map(|sample| u64::from(sample.size)).sum();
@@ -410,7 +410,7 @@ proptest! {
             let whole = ranges(&stream, number, 0..u64::MAX, &tables);
             let len = stream.segment_len(number).expect("its length");
             prop_assert_eq!(whole.iter().map(|range| range.end - range.start).sum::<u64>(), len);
-            // One is where the last ended, but for holes.
+            // Each range begins where the last one ended, except for holes.
             for range in &whole {
                 prop_assert!(range.start == at || range.start == at + hole);
                 at = range.end;
@@ -426,7 +426,7 @@ proptest! {
         let durations: i64 = stream.numbers().filter_map(|number| stream.duration(number)).sum();
         prop_assert_eq!(durations + stream.start(1).expect("the first"), package.duration());
         prop_assert!(stream.settled() < starts.len() as u32 || starts.is_empty());
-        // Behind each jump but the first entry's own there is one that begins anew.
+        // After each jump, except the first entry's own, a segment begins with a discontinuity.
         let playlist = stream_playlist(&stream, Links::default());
         let anew = playlist.matches("#EXT-X-DISCONTINUITY").count();
         let jumped = points.iter().skip(1).filter(|entry| entry.jumps).count();

@@ -1,5 +1,5 @@
-//! The web pages, as they were built into the program, and how they are answered. A server of films has its pages at
-//! `index.html`, a director at `director.html`.
+//! The web pages embedded in the program, and the HTTP responses that serve them. A film server's
+//! start page is `index.html`, a director's is `director.html`.
 #![forbid(unsafe_code)]
 
 use axum::body::Body;
@@ -8,34 +8,34 @@ use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 
 /// A file of `web/dist`.
 struct File {
-    /// Path below `web/dist`.
+    /// Path relative to `web/dist`.
     path: &'static str,
     /// Strong entity tag.
     etag: &'static str,
     bytes: &'static [u8],
-    /// Compressed, where that pays.
+    /// The compressed file, if compression pays off.
     gzip: Option<&'static [u8]>,
 }
 
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
-/// Shown when the library was built before the pages.
+/// Shown if the library was built before the pages.
 const UNBUILT: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Reelway</title>\
 <h1>Reelway is running</h1><p>Its web pages were not built into it. Build them with \
 <code>npm --prefix web ci &amp;&amp; npm --prefix web run build</code>, then build the program again.</p>\
 <p>Everything else works.</p></html>\n";
 
-/// Which pages a server has.
+/// The pages of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
     /// The page at `/`.
     pub start: &'static str,
-    /// Other servers that the pages may get films from.
+    /// Other servers from which the pages may load films.
     pub others: &'a [String],
 }
 
 impl Site<'_> {
-    /// Answers a request for a page or a part of one.
+    /// Answers a request for a page or one of its assets.
     pub fn answer(&self, method: &Method, path: &str, headers: &HeaderMap) -> Response<Body> {
         if !matches!(*method, Method::GET | Method::HEAD) {
             let words = "pages only allow GET and HEAD\n";
@@ -63,8 +63,9 @@ impl Site<'_> {
         }
     }
 
-    /// Pages get everything from here, and films from `others` too; scripts and styles are files. `blob:` is what a player's
-    /// sources and posters are made of. The pages keep to it; see `docs/reference/api.md`.
+    /// Returns the content security policy. Pages load everything from this server, and films also
+    /// from `others`; scripts and styles are files. `blob:` is needed for a player's sources and
+    /// posters. The pages comply with it; see `docs/reference/api.md`.
     fn policy(&self) -> String {
         let films: String = (self.others.iter())
             .map(|other| format!(" {other}"))
@@ -78,7 +79,7 @@ impl Site<'_> {
     fn protect(&self, mut answer: Response<Body>) -> Response<Body> {
         set(&mut answer, header::CONTENT_SECURITY_POLICY, &self.policy());
         set(&mut answer, header::X_FRAME_OPTIONS, "DENY");
-        // Addresses of playlists carry viewers' tokens.
+        // Playlist URLs contain viewers' tokens.
         set(&mut answer, header::REFERRER_POLICY, "no-referrer");
         answer
     }
@@ -96,7 +97,7 @@ fn text(status: StatusCode, words: String) -> Response<Body> {
     answer
 }
 
-/// Sets a header to a value that was made here: visible ASCII.
+/// Sets a header to a value made by this server: visible ASCII.
 fn set(answer: &mut Response<Body>, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         answer.headers_mut().insert(name, value);
@@ -112,7 +113,7 @@ fn find(path: &str) -> Option<&'static File> {
 
 fn serve(file: &'static File, headers: &HeaderMap) -> Response<Body> {
     let gzip = file.gzip.filter(|_| accepts_gzip(headers));
-    // Compressed, it is another representation with a tag of its own (RFC 9110 8.8.3.3).
+    // The compressed file is a different representation with its own entity tag (RFC 9110 8.8.3.3).
     let etag = match gzip {
         Some(_) => format!("{}-gzip\"", file.etag.trim_end_matches('"')),
         None => file.etag.to_owned(),
@@ -138,7 +139,7 @@ fn serve(file: &'static File, headers: &HeaderMap) -> Response<Body> {
     };
     set(&mut answer, header::ETAG, &etag);
     set(&mut answer, header::VARY, "Accept-Encoding");
-    // Files in `assets` carry a hash of their content in their names.
+    // Files in `assets` have a hash of their contents in their names.
     let rule = if file.path.starts_with("assets/") {
         "public, max-age=31536000, immutable"
     } else {

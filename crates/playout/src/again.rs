@@ -1,9 +1,10 @@
-//! What a track keeps to send lost packets again (RFC 4588): no packets, only where on the timetable
-//! its sequence numbers lie. All else is in the film.
+//! What a track keeps in order to send lost packets again (RFC 4588): not the packets, only where
+//! on the timetable its sequence numbers lie. Everything else is in the film.
 //!
-//! A receiver may ask for anything, as often as it likes. What it gets is bounded: a packet of the last
-//! two seconds, and in all a quarter of what the track sends. What all viewers' old groups pin is bounded as well: where
-//! that is taken, a packet of a group that was left behind is not sent again.
+//! A receiver may ask for any packet, as often as it likes. What it gets is limited: packets of the
+//! last two seconds, and in total a quarter of what the track sends. The memory that old groups of
+//! all viewers pin is limited as well: when it is used up, packets of groups that the track has
+//! left are not sent again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,50 +13,49 @@ use reelway_rtp::Header;
 
 use crate::group::Group;
 
-/// Runs of sequence numbers that are remembered: a group is one run, and each frame left out begins
-/// another. At 4 Mb/s 16 s, at 32 Mb/s 2 s.
+/// The number of runs of sequence numbers that are remembered: a group is one run, and each frame
+/// left out begins another. This covers 16 s at 4 Mb/s and 2 s at 32 Mb/s.
 const RUNS: usize = 32;
-/// Packets that wait to be sent again at most.
+/// The most packets that wait to be sent again.
 const WAITING: usize = 64;
-/// What of the track's own bytes may be sent again.
+/// One part in this many of the track's own bytes may be sent again.
 const SHARE: u32 = 4;
-/// Bytes that can be saved up for when more is lost, and that are there at the beginning.
+/// The most bytes that can be saved up for later losses; available from the beginning.
 const SAVED: u32 = 64 << 10;
 
-/// The RTP stream beside a track's own in which lost packets are sent again (RFC 4588, SSRC
-/// multiplexing).
+/// The RTP stream that carries a track's retransmissions (RFC 4588, SSRC multiplexing).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Again {
-    /// RTP payload type, below 128; another than the track's.
+    /// RTP payload type, below 128; differs from the track's.
     pub payload_type: u8,
-    /// RTP synchronisation source, different from all others.
+    /// RTP synchronisation source; differs from all others.
     pub ssrc: u32,
-    /// Sequence number of the first packet sent again.
+    /// Sequence number of the first retransmitted packet.
     pub seq: u16,
 }
 
-/// Where a packet that was sent lies.
+/// The position of a packet that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketPlace {
     /// Number of the group in its track.
     pub group: u32,
-    /// Number of the packet in the group's plan; of the first one of the frame that follows, for a
-    /// packet of the preface.
+    /// Number of the packet in the group's plan; for a packet of the preface, of the first packet
+    /// of the frame that follows.
     pub packet: u32,
     /// Number in the preface.
     pub preface: Option<u16>,
 }
 
-/// Packets that left one after the other: some of the preface, then those of a group as its plan has
-/// them.
+/// Packets that left in sequence: some of the preface, then those of a group in the order
+/// of its plan.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// The number of the first.
+    /// The number of the first packet.
     first: u32,
     group: u32,
-    /// The first packet that is none of the preface.
+    /// The first packet after the preface.
     packet: u32,
-    /// Packets of the preface.
+    /// The number of packets of the preface.
     preface: u16,
 }
 
@@ -71,13 +71,14 @@ impl Run {
     }
 }
 
-/// Where the packets last sent lie, by their numbers: how many the track had sent before them, wrapping.
+/// Positions of the packets last sent, by number: how many packets the track had
+/// sent before, wrapping.
 #[derive(Debug, Default)]
 pub struct Trail(VecDeque<Run>);
 
 impl Trail {
-    /// Notes that packet `number` was at `place`; `preface`: packets of the preface in all. Numbers
-    /// only grow.
+    /// Records that packet `number` was at `place`; `preface` is the number of packets in the whole
+    /// preface. Numbers only grow.
     pub fn note(&mut self, number: u32, place: PacketPlace, preface: u16) {
         if self.find(number) == Some(place) {
             return;
@@ -94,7 +95,8 @@ impl Trail {
         });
     }
 
-    /// Where packet `number` lies, which was sent: known of those in the last runs only.
+    /// Returns the position of packet `number`, which was sent; only packets of the last
+    /// runs are known.
     pub fn find(&self, number: u32) -> Option<PacketPlace> {
         let begun = |run: &&Run| number.wrapping_sub(run.first) as i32 >= 0;
         Some(self.0.iter().rev().find(begun)?.place(number))
@@ -105,34 +107,34 @@ impl Trail {
     }
 }
 
-/// What a track sends again. `P` is the leave to pin a group that was left behind.
+/// A track's retransmissions. `P` is the permission to pin a group that the track has left.
 #[derive(Debug)]
 pub struct Resend<B, P> {
-    /// RTP payload type of what is sent again.
+    /// RTP payload type of retransmissions.
     pub payload_type: u8,
-    /// Its RTP synchronisation source.
+    /// Their RTP synchronisation source.
     pub ssrc: u32,
-    /// Sequence number of the next packet.
+    /// Sequence number of the next retransmission.
     pub seq: u16,
-    /// What has been sent, and its bytes of payload (the lost packet's number is one of them), for
-    /// sender reports; wrapping.
+    /// The number of packets retransmitted, and of their payload bytes (including the lost packet's
+    /// sequence number), for sender reports; wrapping.
     pub packets: u32,
     /// See `packets`.
     pub octets: u32,
-    /// Where the packets last sent lie.
+    /// Positions of the packets last sent.
     pub trail: Trail,
-    /// Numbers of the packets to be sent again, in the order in which they were asked for.
+    /// Numbers of the packets to be sent again, in the order of the requests.
     waiting: VecDeque<u32>,
     /// Bytes that may be sent again now.
     credit: u32,
-    /// A group that has been left behind, got back for what waits.
+    /// A group that the track has left, fetched again for waiting packets.
     fetched: Option<(u32, Arc<Group<B>>, P)>,
-    /// The group that was asked for.
+    /// The group that was requested.
     asked: Option<(u32, P)>,
 }
 
 impl<B, P> Resend<B, P> {
-    /// Nothing has been sent yet.
+    /// Creates the state of a track that has sent nothing yet.
     pub fn new(again: Again) -> Resend<B, P> {
         Resend {
             payload_type: again.payload_type & 0x7f,
@@ -148,35 +150,35 @@ impl<B, P> Resend<B, P> {
         }
     }
 
-    /// Leaves the place it is at: what was sent so far is not sent again.
+    /// Abandons the current position: packets sent so far are not sent again.
     pub fn leave(&mut self) {
         self.let_go();
         self.trail.clear();
     }
 
-    /// Lets go of all memory, and sends nothing of what waits.
+    /// Releases all memory, and drops the packets that wait.
     pub fn let_go(&mut self) {
         self.waiting.clear();
         self.fetched = None;
         self.asked = None;
     }
 
-    /// Forgets what was asked for: the answer would come to a thread that the track has left.
+    /// Forgets the pending request: the answer would go to a thread that the track has left.
     pub fn ask_again(&mut self) {
         self.asked = None;
     }
 
-    /// The track has sent so many bytes.
+    /// Records that the track has sent this many bytes.
     pub fn earn(&mut self, bytes: u32) {
         self.credit = (self.credit + bytes / SHARE).min(SAVED);
     }
 
-    /// Whether so many bytes may be sent again.
+    /// Returns whether this many bytes may be sent again.
     pub fn affords(&self, bytes: u32) -> bool {
         self.credit >= bytes
     }
 
-    /// The first that waits was sent, with so many bytes of RTP.
+    /// Records that the first waiting packet was sent, with this many bytes of RTP.
     pub fn sent(&mut self, bytes: u32) {
         self.packets = self.packets.wrapping_add(1);
         let payload = bytes.saturating_sub(Header::BYTES as u32);
@@ -186,11 +188,11 @@ impl<B, P> Resend<B, P> {
         self.done();
     }
 
-    /// The receiver misses the packet with sequence number `seq`, when `sent` packets have been sent and
-    /// `next` is the next sequence number.
+    /// Records that the receiver misses the packet with sequence number `seq`, when `sent` packets
+    /// have been sent and `next` is the next sequence number.
     pub fn miss(&mut self, seq: u16, next: u16, sent: u32) {
         let before = next.wrapping_sub(seq);
-        // Not sent yet, or so long ago that nobody can tell.
+        // Not sent yet, or too long ago to be identified.
         if before == 0 || before > u16::MAX / 2 {
             return;
         }
@@ -201,22 +203,22 @@ impl<B, P> Resend<B, P> {
         }
     }
 
-    /// The packet to be sent again next.
+    /// Returns the packet to be sent again next.
     pub fn first(&self) -> Option<PacketPlace> {
         self.trail.find(*self.waiting.front()?)
     }
 
-    /// Whether something waits that need not be fetched first.
+    /// Returns whether a packet waits, and no group has to be fetched first.
     pub fn is_waiting(&self) -> bool {
         !self.waiting.is_empty() && self.asked.is_none()
     }
 
-    /// The number of the first that waits.
+    /// Returns the number of the first waiting packet.
     pub fn number(&self) -> Option<u32> {
         self.waiting.front().copied()
     }
 
-    /// Forgets the first that waits: it was sent, or will not be.
+    /// Drops the first waiting packet: it was sent, or will not be.
     pub fn done(&mut self) {
         self.waiting.pop_front();
         if self.waiting.is_empty() {
@@ -224,20 +226,20 @@ impl<B, P> Resend<B, P> {
         }
     }
 
-    /// A group that was fetched.
+    /// Returns a group that was fetched.
     pub fn fetched(&self, group: u32) -> Option<&Arc<Group<B>>> {
         let (number, planned, _) = self.fetched.as_ref()?;
         (*number == group).then_some(planned)
     }
 
-    /// A group is asked for, with leave to pin it.
+    /// Records that a group was requested, with permission to pin it.
     pub fn ask(&mut self, group: u32, part: P) {
         self.fetched = None;
         self.asked = Some((group, part));
     }
 
-    /// Takes in a group that was asked for. One that cannot be had is not sent again. True if something
-    /// waits for it.
+    /// Accepts a group that was requested. If it is not available, its packets are not sent again.
+    /// Returns whether packets are waiting.
     pub fn give(&mut self, group: usize, planned: Option<&Arc<Group<B>>>) -> bool {
         let Some((asked, part)) = self.asked.take_if(|(asked, _)| *asked as usize == group) else {
             return false;
@@ -360,7 +362,7 @@ mod tests {
         resend.sent(1412);
         assert_eq!((resend.packets, resend.octets, resend.seq), (1, 1400, 10));
         assert!(resend.affords(64_124) && !resend.affords(64_125));
-        // A quarter of what is sent, and no more than 64 KiB are saved up.
+        // A quarter of what is sent is added, and no more than 64 KiB are saved up.
         resend.earn(4_003);
         assert!(resend.affords(65_124) && !resend.affords(65_125));
         resend.earn(1_000_000);
@@ -397,7 +399,8 @@ mod tests {
         assert!(resend.fetched(4).is_some());
         resend.sent(10);
         assert!(resend.fetched(4).is_none());
-        // One that comes when nothing waits any more is not kept, nor one that was asked for elsewhere.
+        // A group that arrives when no packet waits any more is not kept; neither is one whose
+        // request was forgotten.
         resend.ask(4, ());
         assert!(!resend.give(4, Some(&planned)) && resend.fetched(4).is_none());
         resend.miss(1, 20, 20);
@@ -409,7 +412,7 @@ mod tests {
         assert_eq!(resend.number(), None, "nothing of before is known");
     }
 
-    /// Groups of packets, some left out, some with a preface before them, as they would be sent.
+    /// Groups of packets, some left out and some with a preface, as they would be sent.
     fn story() -> impl Strategy<Value = Vec<(u16, Vec<bool>)>> {
         let group = (
             0u16..3,

@@ -1,17 +1,17 @@
-//! Where a play begins when a viewer wishes for a position.
+//! Where playback begins when a viewer requests a position.
 
 use reelway_media::{Kind, Nanos, SECOND, Samples, SamplesError, TimedSample, Title, Track};
 
-/// How long before the film's beginning sound may lie that only primes its decoder: Opus asks for
-/// 80 ms (RFC 7845 section 4.2), AAC encoders use up to 2112 samples (48 ms at 44.1 kHz).
+/// How long before the film's beginning sound may begin that only primes its decoder: Opus needs 80
+/// ms (RFC 7845 section 4.2), AAC encoders use up to 2112 samples (48 ms at 44.1 kHz).
 pub const PRIMING: Nanos = SECOND / 10;
 
-/// The beginning of a play.
+/// Where a play begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beginning {
-    /// Presentation time at which it really begins.
+    /// The presentation time at which it really begins.
     pub at: Nanos,
-    /// For each track asked for, where it begins; `None` where it has nothing at or after `at`.
+    /// Where each requested track begins; `None` if it has nothing at or after `at`.
     pub tracks: Vec<Option<TrackBeginning>>,
 }
 
@@ -20,18 +20,19 @@ pub struct Beginning {
 pub struct TrackBeginning {
     /// Number of the group.
     pub group: usize,
-    /// Decode time of the first sample to send: the earlier ones of the group are left out.
+    /// The decode time of the first sample to send; earlier samples of the group are left out.
     pub due: Nanos,
 }
 
 impl Beginning {
-    /// Where `tracks` (indices into `title.tracks`) begin when `wish` is asked for.
+    /// Returns where `tracks` (indices into `title.tracks`) begin when the position
+    /// `wish` is requested.
     ///
-    /// The leading track, the first picture or else the first of all, begins with the sync sample at or
-    /// before the wish, and so sets the time (the wish itself where sound comes before the first
-    /// picture); other pictures begin with their sync sample at or before that time, sound with the
-    /// first sample presented at or after it. At the film's own beginning sound begins up to
-    /// [`PRIMING`] earlier, with what its decoder needs to get going.
+    /// The leading track (the first video track, or else the first of all) begins with the sync
+    /// sample at or before `wish`, which sets the time; if sound precedes the first picture, the
+    /// time is `wish` itself. Other video tracks begin with their sync sample at or before that
+    /// time, audio tracks with the first sample presented at or after it. At the film's own
+    /// beginning, sound begins up to [`PRIMING`] earlier, with the samples that prime its decoder.
     pub fn find(
         title: &Title,
         samples: &dyn Samples,
@@ -60,7 +61,7 @@ impl Beginning {
         };
         let mut at = presentation(lead_track, &first);
         if at > wish {
-            // Sound comes before the first picture, which does not keep the play from beginning there.
+            // Sound comes before the first picture, and the play can begin with it.
             at = wish.max(0);
         }
         let from_the_first = at <= 0;
@@ -91,7 +92,8 @@ fn presentation(track: &Track, sample: &TimedSample) -> Nanos {
     track.presentation(sample.dts, sample.sample.cts)
 }
 
-/// The last sync sample presented at or before `wish`, and its group; the first of all where none is.
+/// Returns the last sync sample presented at or before `wish` and its group, or the first sync
+/// sample if there is none.
 fn last_sync(
     track: &Track,
     index: usize,
@@ -108,12 +110,12 @@ fn last_sync(
         .iter()
         .filter(sync)
         .rfind(|sample| presentation(track, sample) <= wish);
-    // A film whose first sample is no sync sample (an open recording) begins with it all the same.
+    // A film whose first sample is no sync sample (an open recording) still begins with it.
     let sample = last.or_else(|| read.iter().find(sync)).or(read.first());
     Ok(sample.map(|sample| (group, *sample)))
 }
 
-/// The first sample presented at or after `from`.
+/// Returns the first sample presented at or after `from`.
 fn first_from(
     track: &Track,
     index: usize,

@@ -1,9 +1,9 @@
-//! Where a viewer stands in a track: the group, the frame, the packet. It moves on as packets leave,
+//! A viewer's position in a track: the group, the frame, the packet. It advances as packets leave,
 //! and asks for the next group in time.
 //!
-//! Which packets are next is worked out once, when the cursor comes to them ([`Head`]): a visit asks for it
-//! up to eight times, and each time would go through the plan's memory, which other viewers' plans have
-//! pushed out of the processor's cache.
+//! The next packets are determined once, when the cursor reaches them ([`Head`]): a visit needs
+//! them up to eight times, and would go through the plan's memory each time, which other viewers'
+//! plans have evicted from the processor's cache.
 
 use std::mem::offset_of;
 use std::ops::Range;
@@ -19,70 +19,73 @@ use crate::group::{Group, InMemory};
 use crate::outline::Outline;
 use crate::pacing::Pace;
 
-/// A place in a track of an outline. What a turn reads and writes comes first.
+/// A position in a track of an outline. The fields that a turn reads and writes come first.
 #[repr(C)]
 pub struct Cursor<B> {
-    /// What the place says; `None`: the plan is not here.
+    /// The packets at this position; `None` if the plan is not in memory.
     head: Option<Head>,
     current: Option<Arc<Group<B>>>,
-    /// When the group that is to be asked for next is due; [`NEVER`], or [`UNKNOWN`] when anything that it hangs
-    /// on has changed.
+    /// When the group to be requested next is due; [`NEVER`], or [`UNKNOWN`] if anything that it
+    /// depends on has changed.
     asks: Nanos,
-    /// Packets of the preface sent; `None`: it has been sent, or is not wanted, or there is none.
+    /// Packets of the preface sent so far; `None` if it has been sent, is not wanted, or
+    /// does not exist.
     preface: Option<u32>,
-    /// Frame within the group, and packet within the frame: the next to be sent.
+    /// The next frame to be sent within the group, and the next packet within the frame.
     frame: u32,
     packet: u32,
     done: bool,
 
     /// The outline's track.
     pub track: usize,
-    /// Groups of the track.
+    /// The number of groups of the track.
     groups: usize,
-    /// Packets of the track's preface.
+    /// The number of packets of the track's preface.
     preface_packets: u32,
-    /// Packets that may leave within a millisecond.
+    /// The most packets that may leave within a millisecond.
     burst: u16,
     /// Whether frames leave ahead of their time as the plan says, so that the film is sent evenly.
     even: bool,
     group: usize,
-    /// Until a frame is found, after it was placed or let go: frames due before this are left out, but for the one it lies
-    /// in (several access units of sound share a packet).
+    /// Set after the cursor was placed or released its memory, until a frame is found: frames due
+    /// before this are left out, except the one that contains it (several audio access units share
+    /// a packet).
     from: Option<Nanos>,
-    /// Frames due from here on are left out.
+    /// Frames due at or after this are left out.
     end: Nanos,
     next: Option<Result<Arc<Group<B>>, StreamError>>,
-    /// The last group asked for.
+    /// The last group requested.
     asked: Option<usize>,
 }
 
-/// Nothing is to be asked for until something changes.
+/// Nothing is to be requested until something changes.
 const NEVER: Nanos = Nanos::MAX;
-/// It is to be found out whether something is to be asked for.
+/// Whether something is to be requested has to be determined.
 const UNKNOWN: Nanos = Nanos::MIN;
 
-/// The packets that leave next together.
+/// The next packets, which leave together.
 #[derive(Clone, Debug)]
 pub struct Head {
-    /// Their numbers within the unit at hand.
+    /// Their numbers within the current unit.
     pub packets: Range<u32>,
     /// When they are due on the film's timeline.
     pub due: Nanos,
-    /// Packets that may leave within their millisecond.
+    /// The most packets that may leave within their millisecond.
     pub cap: u32,
-    /// The first of them in the plan.
+    /// The number of the first of them in the plan.
     first: u32,
     /// When their frame is due.
     frame_due: Nanos,
-    /// The frame can be left out: nothing of it was sent, and no other frame is decoded from it.
+    /// Whether the frame can be left out: no packet of it was sent, and no other frame is decoded
+    /// from it.
     droppable: bool,
 }
 
-/// What is to be sent next: a frame, or the parameter sets before the first one.
+/// What is sent next: a frame, or the parameter sets before the first one.
 pub struct Unit<'a, B> {
-    /// The plan the packets are of.
+    /// The plan to which the packets belong.
     pub plan: &'a Plan,
-    /// Its bytes in memory.
+    /// The film's bytes in memory.
     pub bytes: &'a Group<B>,
     /// All packets of the unit.
     pub packets: &'a [Packet],
@@ -90,15 +93,16 @@ pub struct Unit<'a, B> {
     pub due: Nanos,
     /// See `due`.
     pub duration: Nanos,
-    /// RTP timestamp less the viewer's base.
+    /// RTP timestamp minus the viewer's base.
     pub rtp_time: u32,
 }
 
 impl<B: InMemory> Cursor<B> {
-    /// Bytes that a turn touches.
+    /// The number of bytes that a turn touches.
     pub const HOT: usize = offset_of!(Cursor<B>, track);
 
-    /// A place that is nowhere yet, in an outline's track whose preface has so many packets.
+    /// Creates a cursor without a position, for an outline's track whose preface has
+    /// `preface_packets` packets.
     pub fn new(
         track: usize,
         groups: usize,
@@ -127,8 +131,8 @@ impl<B: InMemory> Cursor<B> {
         }
     }
 
-    /// Moves to the frame due at `from`, or that it lies in, in `group` or later; nothing is left of the
-    /// place before. `None`: the track has nothing there.
+    /// Moves to the frame that is due at `from`, or that contains this time, in `group` or later;
+    /// the previous position is discarded. `None`: the track has nothing there.
     pub fn place(&mut self, at: Option<(usize, Nanos)>, end: Nanos) {
         *self = Cursor::new(
             self.track,
@@ -146,7 +150,7 @@ impl<B: InMemory> Cursor<B> {
         self.end = end;
     }
 
-    /// Lets go of all memory, keeping the place.
+    /// Releases all memory but keeps the position.
     pub fn let_go(&mut self) {
         if let Some(head) = &self.head {
             self.from = Some(head.frame_due);
@@ -158,35 +162,35 @@ impl<B: InMemory> Cursor<B> {
         self.asks = UNKNOWN;
     }
 
-    /// Groups that it holds: the one at hand, and the next.
+    /// Returns the groups that it holds: the current one, and the next.
     pub fn held(&self) -> impl Iterator<Item = &Arc<Group<B>>> {
         let next = self.next.as_ref().and_then(|next| next.as_ref().ok());
         self.current.iter().chain(next)
     }
 
-    /// Blocks that it keeps in memory.
+    /// Returns the number of blocks that it keeps in memory.
     pub fn blocks(&self) -> usize {
         self.held().map(|group| group.bytes.blocks()).sum()
     }
 
-    /// Forgets what was asked for: the answer would come to a thread that the track has left.
+    /// Forgets pending requests: the answers would go to a thread that the track has left.
     pub fn ask_again(&mut self) {
         self.asked = None;
         self.asks = UNKNOWN;
     }
 
-    /// Whether there is nothing left to send.
+    /// Returns whether nothing is left to send.
     pub fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Whether the next packet is known, or it is known that there is none.
+    /// Returns whether the next packet is known, or is known not to exist.
     pub fn is_ready(&self) -> bool {
         self.done || self.current.is_some()
     }
 
-    /// Fetches into the processor's cache what sending the next packets will read, a step further with each
-    /// `step`, from 0 to [`Cursor::STEPS`]: each needs what the one before has fetched.
+    /// Prefetches into the processor's cache what sending the next packets will read. Call it with
+    /// each `step` from 0 to [`Cursor::STEPS`]: each needs what the previous one has fetched.
     pub fn prefetch(&self, step: u32) {
         let (Some(bytes), Some(head)) = (&self.current, &self.head) else {
             return;
@@ -218,10 +222,10 @@ impl<B: InMemory> Cursor<B> {
         }
     }
 
-    /// Steps of [`Cursor::prefetch`].
+    /// The number of steps of [`Cursor::prefetch`].
     pub const STEPS: u32 = 5;
 
-    /// Which packets leave next, if that is known.
+    /// Returns the packets that leave next, if known.
     pub fn head(&self) -> Option<&Head> {
         self.head.as_ref()
     }
@@ -257,7 +261,7 @@ impl<B: InMemory> Cursor<B> {
         });
     }
 
-    /// What is to be sent next, if it is in memory; `preface` gives the track's.
+    /// Returns what is sent next, if it is in memory; `preface` returns the track's preface.
     pub fn unit<'a>(&'a self, preface: impl FnOnce() -> Option<&'a Plan>) -> Option<Unit<'a, B>> {
         let bytes = self.current.as_deref()?;
         let frame = bytes.plan.frames.get(self.frame as usize)?;
@@ -275,7 +279,7 @@ impl<B: InMemory> Cursor<B> {
         })
     }
 
-    /// Where the next packet lies, and how many packets the preface before it has.
+    /// Returns the position of the next packet, and the number of packets in the preface before it.
     pub fn at(&self) -> Option<(PacketPlace, u16)> {
         let frame = self
             .current
@@ -292,12 +296,12 @@ impl<B: InMemory> Cursor<B> {
         Some((place, before))
     }
 
-    /// A group's plan and bytes, if it is the one at hand.
+    /// Returns a group's plan and bytes, if it is the current one.
     pub fn group(&self, group: usize) -> Option<&Arc<Group<B>>> {
         self.current.as_ref().filter(|_| group == self.group)
     }
 
-    /// Moves on by `packets` of the unit at hand. An error is one of the group it comes to.
+    /// Advances by `packets` of the current unit. An error is that of the group that comes next.
     pub fn advance(&mut self, packets: u32) -> Result<(), StreamError> {
         if let Some(sent) = self.preface {
             self.preface = Some(sent + packets).filter(|sent| *sent < self.preface_packets);
@@ -318,21 +322,21 @@ impl<B: InMemory> Cursor<B> {
         self.settle()
     }
 
-    /// When the frame at hand is due, if it can be left out: nothing of it was sent, and no other frame
-    /// is decoded from it.
+    /// Returns when the current frame is due, if it can be left out: no packet of it was sent, and
+    /// no other frame is decoded from it.
     pub fn droppable(&self) -> Option<Nanos> {
         let head = self.head.as_ref().filter(|head| head.droppable)?;
         Some(head.frame_due)
     }
 
-    /// When the frame at hand is due, if nothing of it was sent.
+    /// Returns when the current frame is due, if no packet of it was sent.
     pub fn untouched(&self) -> Option<Nanos> {
         let head = self.head.as_ref()?;
         (self.packet == 0 && self.preface.is_none()).then_some(head.frame_due)
     }
 
-    /// When the next frame is due that a decoder may start with, behind the one at hand, as far as plans
-    /// are here.
+    /// Returns when the next sync sample after the current frame is due, as far as plans
+    /// are in memory.
     pub fn next_sync(&self) -> Option<Nanos> {
         let here = self
             .current
@@ -348,13 +352,13 @@ impl<B: InMemory> Cursor<B> {
         (sync.due < self.end).then_some(sync.due)
     }
 
-    /// Leaves the frame at hand out.
+    /// Leaves out the current frame.
     pub fn skip(&mut self) -> Result<(), StreamError> {
         self.frame += 1;
         self.settle()
     }
 
-    /// Goes on to a frame that is to be sent, over the ends of groups.
+    /// Moves on to a frame to be sent, across the ends of groups.
     fn settle(&mut self) -> Result<(), StreamError> {
         let settled = self.find_frame();
         self.find_head();
@@ -395,7 +399,7 @@ impl<B: InMemory> Cursor<B> {
         self.let_go();
     }
 
-    /// Takes in a group that was asked for. An error if it is the group at hand and cannot be had.
+    /// Accepts a group that was requested. Fails if it is the current group and is not available.
     pub fn give(
         &mut self,
         group: usize,
@@ -415,8 +419,8 @@ impl<B: InMemory> Cursor<B> {
         Ok(())
     }
 
-    /// The group to ask for now, and when it is due on the film's timeline; the one at hand at once, the
-    /// one behind it if it is due before `ahead`. It counts as asked for.
+    /// Returns the group to request now, and when it is due on the film's timeline: the current one
+    /// immediately, the next one if it is due before `ahead`. It counts as requested.
     pub fn want(&mut self, outline: &Outline, ahead: Nanos) -> Option<(usize, Nanos)> {
         if self.asks == UNKNOWN {
             self.asks = self.lacking(outline).map_or(NEVER, |(_, due)| due);
@@ -430,7 +434,7 @@ impl<B: InMemory> Cursor<B> {
         Some((group, due))
     }
 
-    /// When the next group that is not here and was not asked for is due.
+    /// Returns when the next group is due that is neither in memory nor requested.
     pub fn asks(&self, outline: &Outline) -> Option<Nanos> {
         match self.asks {
             UNKNOWN => self.lacking(outline).map(|(_, due)| due),
@@ -439,7 +443,7 @@ impl<B: InMemory> Cursor<B> {
         }
     }
 
-    /// When what the cursor stands at is due, if its group is not here.
+    /// Returns when the cursor's position is due, if its group is not in memory.
     pub fn missing(&self, outline: &Outline) -> Option<Nanos> {
         let misses = !self.done && self.current.is_none();
         misses.then(|| {
@@ -449,7 +453,7 @@ impl<B: InMemory> Cursor<B> {
         })
     }
 
-    /// The next group that is not here and was not asked for, and when it is due.
+    /// Returns the next group that is neither in memory nor requested, and when it is due.
     fn lacking(&self, outline: &Outline) -> Option<(usize, Nanos)> {
         let group = match (&self.current, &self.next) {
             _ if self.done => return None,

@@ -5,9 +5,9 @@ use std::ops::Range;
 use reelway_media::Nanos;
 use reelway_rtp::{Frame, Packet, Plan};
 
-/// Most packets of a group of a plain file: keeps its plan at some 20 KB.
+/// The most packets in a group of a plain file: limits its plan to some 20 KB.
 const GROUP_PACKETS: u64 = 256;
-/// Most bytes of a group of a plain file.
+/// The most bytes in a group of a plain file.
 const GROUP_BYTES: u64 = 256 << 10;
 
 /// How a plain file is cut.
@@ -21,8 +21,9 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// The bytes of a file from `bytes.start` on in packets of `packet_bytes`, one every `interval` ns; with each, the RTP
-    /// timestamp grows by `timestamp_step`. The last packet may be shorter.
+    /// Cuts the file's bytes from `bytes.start` on into packets of `packet_bytes`, one every
+    /// `interval` ns; the RTP timestamp grows by `timestamp_step` with each. The last packet
+    /// may be shorter.
     pub fn new(bytes: Range<u64>, packet_bytes: u64, interval: Nanos, timestamp_step: u32) -> Cut {
         let packet_bytes = packet_bytes.max(1);
         Cut {
@@ -34,7 +35,7 @@ impl Cut {
         }
     }
 
-    /// Bytes of a packet, and ns to the next one.
+    /// Returns the size of a packet, and the interval to the next one in ns.
     pub(crate) fn pace(&self) -> (u64, Nanos) {
         (self.packet_bytes, self.interval)
     }
@@ -43,12 +44,12 @@ impl Cut {
         self.packets().div_ceil(self.group_packets) as usize
     }
 
-    /// When a group's first packet is due.
+    /// Returns when a group's first packet is due.
     pub(crate) fn group_due(&self, group: usize) -> Nanos {
         self.due(group as u64 * self.group_packets)
     }
 
-    /// The group whose packets are due at `at`; `None`: there are no packets.
+    /// Returns the group whose packets are due at `at`; `None` if there are no packets.
     pub(crate) fn group_at(&self, at: Nanos) -> Option<usize> {
         let packet = at.checked_div(self.interval).unwrap_or(0).max(0) as u64;
         let last = self.groups().checked_sub(1)?;
@@ -59,7 +60,7 @@ impl Cut {
         self.due(self.packets())
     }
 
-    /// The RTP timestamp of a position, before the viewer's base is added.
+    /// Returns the RTP timestamp of a position, before the viewer's base is added.
     pub(crate) fn rtp_time(&self, at: Nanos) -> u32 {
         let steps = i128::from(at) * i128::from(self.timestamp_step);
         steps.checked_div(i128::from(self.interval)).unwrap_or(0) as u32

@@ -1,4 +1,4 @@
-//! What a lane has its caller do.
+//! The actions that a lane requests from its caller.
 
 use std::collections::VecDeque;
 
@@ -8,26 +8,28 @@ use crate::error::StreamError;
 use crate::host::Host;
 use crate::play::{PlayInfo, State};
 
-/// Something that is to be done for a stream.
+/// An action to be taken for a stream.
 pub enum Effect<H: Host> {
-    /// Find where the stream's tracks begin for this wish; the answer goes to [`crate::Lane::located`].
+    /// Find where the stream's tracks begin for a requested position; the answer
+    /// goes to [`crate::Lane::located`].
     Locate {
-        /// Which of the stream's beginnings it is: an answer to an earlier one is dropped.
+        /// The number of the stream's beginning that this is for: answers for earlier
+        /// ones are dropped.
         epoch: u32,
-        /// Presentation time.
+        /// The requested position, presentation time.
         wish: Nanos,
     },
-    /// Have a group ready; the answer goes to [`crate::Lane::planned`].
+    /// Prepare a group; the answer goes to [`crate::Lane::planned`].
     Want(Want),
     /// Answer a request for a beginning.
     Answer(H::Reply, Result<PlayInfo, StreamError>),
-    /// The stream has gone over to this state.
+    /// The stream has changed to this state.
     State(State),
-    /// It cannot go on, and nobody waits for an answer that would say so.
+    /// The stream cannot go on, and no request is pending that could be answered with the error.
     Failed(StreamError),
-    /// Send a sender report for each track; with BYE if the range's end has been reached.
+    /// Send a sender report for each track, with a BYE if the end of the range has been reached.
     Report {
-        /// With BYE.
+        /// Whether to send a BYE as well.
         bye: bool,
     },
 }
@@ -35,28 +37,29 @@ pub enum Effect<H: Host> {
 /// A group that a stream needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Want {
-    /// Which of the stream's beginnings it is for: an answer to an earlier one is dropped.
+    /// The number of the stream's beginning that this is for: answers for earlier ones are dropped.
     pub epoch: u32,
-    /// Index among the stream's tracks.
+    /// Index into the stream's tracks.
     pub track: usize,
     /// Number of the group in its track.
     pub group: usize,
     /// When it is due, ns.
     pub deadline: u64,
-    /// Whether the stream waits for it.
+    /// Whether the stream is waiting for it.
     pub urgent: bool,
-    /// Whether it is where the viewer comes to next, and of the track that tells where they are.
+    /// Whether it is the group that the viewer reaches next, in the track that
+    /// defines their position.
     pub leads: bool,
 }
 
-/// Effects for which there is room from the beginning: those of some dozens of streams that are late together.
+/// Capacity reserved from the beginning: enough for some dozens of streams that are late together.
 const ROOM: usize = 256;
 
-/// What is to be done, each for the stream in a place of the lane, in this order.
+/// Pending effects in order, each with the place of its stream in the lane.
 pub(crate) struct Effects<H: Host>(VecDeque<(u32, Effect<H>)>);
 
 impl<H: Host> Effects<H> {
-    /// Nothing is to be done yet.
+    /// Creates an empty queue.
     pub fn new() -> Effects<H> {
         Effects(VecDeque::with_capacity(ROOM))
     }

@@ -9,14 +9,14 @@ use crate::making::GroupPlan;
 
 /// Bytes of a film in memory.
 pub trait InMemory {
-    /// Blocks of memory that they keep.
+    /// The number of memory blocks that these bytes occupy.
     fn blocks(&self) -> usize;
 
-    /// The first of these bytes, counted from the film's beginning.
+    /// The offset of the first of these bytes in the film.
     fn start(&self) -> u64;
 
-    /// Fetches into the processor's cache what leads to the byte at `offset` of the film, a step further with each `step`
-    /// from 0 to 2: each needs what the one before has fetched.
+    /// Prefetches into the processor's cache what leads to the byte at `offset` of the film. Call
+    /// it with `step` 0, 1 and 2: each step needs what the previous one has fetched.
     fn prefetch(&self, offset: u64, step: u32);
 }
 
@@ -27,12 +27,12 @@ pub struct Group<B> {
     pub plan: Arc<Plan>,
     /// The bytes of the film that its packets point to.
     pub bytes: B,
-    /// When each frame leaves, where that is not its own time; none otherwise.
+    /// When each frame leaves, if that differs from its own time; empty otherwise.
     pub leaving: Arc<[Leaving]>,
 }
 
 impl<B> Group<B> {
-    /// A planned group, with its bytes.
+    /// Combines a planned group with its bytes.
     pub fn new(planned: GroupPlan, bytes: B) -> Group<B> {
         let GroupPlan { plan, leaving, .. } = planned;
         Group {

@@ -1,5 +1,5 @@
-//! The books of groups: which are ready, which are being made, and who waits for each. A group is made once for all who
-//! need it at the time.
+//! A register of groups: which are ready, which are being made, and who waits for each. A group is
+//! made once for all streams that need it at the time.
 
 use std::sync::{Arc, Weak};
 
@@ -8,31 +8,32 @@ use reelway_determinism::FixedMap;
 use crate::group::Group;
 use crate::outline::GroupId;
 
-/// A group of something that is sent, which has a number of its own.
+/// The number of the content, and a group in it.
 pub type GroupKey = (u64, GroupId);
 
-/// From so many entries on those of groups that nobody has any more are cleared away now and then.
+/// From this many entries on, entries of groups that no stream holds any more are removed
+/// now and then.
 const MANY: usize = 32;
 
 enum Entry<B, W> {
     Making {
         waiters: Vec<W>,
-        /// The first byte of the film that is read for it, once that is known.
+        /// The offset of the first byte of the film that is read for it, once known.
         begins: Option<u64>,
     },
     Made(Weak<Group<B>>),
 }
 
-/// Groups by their keys. `W` is whatever the caller has for one who waits.
+/// Groups by their keys. `W` is the caller's type for a waiter.
 pub struct Groups<B, W>(FixedMap<GroupKey, Entry<B, W>>);
 
-/// What is to be done for one who asks for a group.
+/// What happens when a stream asks for a group.
 pub enum Lookup<B, W> {
     /// It is ready.
     Ready(Arc<Group<B>>, W),
     /// It is being made.
     Waits,
-    /// It is to be made, and the asker waits for it.
+    /// It must be made, and the waiter is registered.
     Make,
 }
 
@@ -43,7 +44,8 @@ impl<B, W> Default for Groups<B, W> {
 }
 
 impl<B, W> Groups<B, W> {
-    /// The first byte of the film that is read for a group that is being made, if that is known.
+    /// Returns the offset of the first byte of the film that is read for a group that is being
+    /// made, if known.
     pub fn begins_at(&self, key: GroupKey) -> Option<u64> {
         match self.0.get(&key)? {
             Entry::Making { begins, .. } => *begins,
@@ -51,7 +53,7 @@ impl<B, W> Groups<B, W> {
         }
     }
 
-    /// Somebody asks for a group.
+    /// Asks for a group on behalf of `waiter`.
     pub fn ask(&mut self, key: GroupKey, waiter: W) -> Lookup<B, W> {
         let ready = match self.0.get(&key) {
             Some(Entry::Made(group)) => group.upgrade(),
@@ -79,7 +81,7 @@ impl<B, W> Groups<B, W> {
         }
     }
 
-    /// A group is made from this byte of the film on. Those who wait for it.
+    /// Records that a group is made from this byte of the film on. Returns its waiters.
     pub fn begins(&mut self, key: GroupKey, offset: u64) -> &[W] {
         match self.0.get_mut(&key) {
             Some(Entry::Making { waiters, begins }) => {
@@ -90,7 +92,8 @@ impl<B, W> Groups<B, W> {
         }
     }
 
-    /// A group is ready, or cannot be made: then it is tried anew for the next who asks. Those who wait for it.
+    /// Records that a group is ready, or that it cannot be made; then the next request tries again.
+    /// Returns its waiters.
     pub fn made(&mut self, key: GroupKey, group: Option<&Arc<Group<B>>>) -> Vec<W> {
         let before = match group {
             Some(group) => self.0.insert(key, Entry::Made(Arc::downgrade(group))),
@@ -102,7 +105,7 @@ impl<B, W> Groups<B, W> {
         }
     }
 
-    /// Groups that are ready and that somebody has.
+    /// Returns the number of groups that are ready and held by a stream.
     pub fn ready(&self) -> usize {
         let is_ready =
             |entry: &&Entry<B, W>| matches!(entry, Entry::Made(group) if group.strong_count() > 0);

@@ -1,54 +1,56 @@
-//! What a lane leaves to its caller: memory, what is sent, the ways that packets take, and what its caller keeps with each
-//! stream.
+//! What a lane leaves to its caller: memory, the content to send, the paths of the packets, and the
+//! data that the caller keeps with each stream.
 
 use crate::group::InMemory;
 use crate::outline::Outline;
 
-/// The caller's types of everything that a lane holds and does not look into.
+/// The caller's types for everything that a lane stores without looking into it.
 pub trait Host {
     /// Bytes of a film in memory.
     type Bytes: InMemory;
-    /// What a stream sends.
+    /// The content that a stream sends.
     type Script: Script;
-    /// Where a track's packets go.
+    /// The destination of a track's packets.
     type Path: Prefetch;
-    /// What the caller keeps with a stream.
+    /// The data that the caller keeps with a stream.
     type Owner: Prefetch;
-    /// Where the answer to a request for a beginning goes.
+    /// The destination of the answer to a request for a beginning.
     type Reply;
-    /// A part of the memory that a kind of streams may pin together.
+    /// The memory that streams of one kind may pin together.
     type Share: Share;
 }
 
-/// What is sent, whoever it is sent to.
+/// Content to be sent, shared by all streams that send it.
 pub trait Script {
-    /// Its groups, and when these are due.
+    /// Returns its groups and when they are due.
     fn outline(&self) -> &Outline;
 
-    /// How long before it is due a group is to be asked for, ns: as long as where the film lies takes to give it.
+    /// Returns how long before its deadline a group must be requested, ns: as long as the film's
+    /// storage takes to deliver it.
     fn lead(&self) -> u64;
 }
 
-/// Something of the caller's that a turn will read.
+/// Data of the caller's that a turn will read.
 pub trait Prefetch {
-    /// Fetches it into the processor's cache.
+    /// Prefetches it into the processor's cache.
     fn prefetch(&self);
 }
 
-/// A part of the memory that a kind of streams may pin together, on all lanes.
+/// The memory that streams of one kind may pin together, on all lanes.
 pub trait Share {
-    /// Leave to pin some blocks, as long as it lives.
+    /// Permission to pin some blocks, for as long as it lives.
     type Part;
-    /// A place in the line for a part, as long as it lives.
+    /// A place in the queue for permission, for as long as it lives.
     type Ticket;
 
-    /// Leave to pin `blocks`, if they are available and no other stream waits for any.
+    /// Grants `blocks` if they are available and no other stream waits for any.
     fn take(&self, blocks: usize) -> Option<Self::Part>;
 
-    /// Leave to pin `blocks` when it is the caller's turn: streams that asked before and still wait are served first.
-    /// Otherwise `ticket` keeps the caller's place in the line until the next try.
+    /// Grants `blocks` when it is the caller's turn: streams that asked earlier and still wait are
+    /// served first. Otherwise `ticket` keeps the caller's place in the queue until
+    /// the next attempt.
     fn take_in_turn(&self, ticket: &mut Option<Self::Ticket>, blocks: usize) -> Option<Self::Part>;
 }
 
-/// Leave to pin blocks of a lane's memory.
+/// Permission to pin blocks of a lane's memory.
 pub(crate) type Part<H> = <<H as Host>::Share as Share>::Part;

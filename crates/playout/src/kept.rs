@@ -1,39 +1,39 @@
-//! Plans kept for the viewers who come to them when nobody sends from them any more: many groups are shorter than
-//! viewers are apart. They cost little memory, the same however many films play, and no film bytes are pinned by
-//! them.
+//! Plans kept for later viewers when no stream sends from them any more: many groups are shorter
+//! than the distance between viewers. They need little memory, the same however many films play,
+//! and pin no film bytes.
 
 use reelway_determinism::FixedMap;
 
 use crate::making::GroupPlan;
 use crate::outline::GroupId;
 
-/// Bytes of plans that are kept, at most twice, of all films together: 1.5% of what is sent by them, so that
-/// they reach over some 500 MB of film.
+/// Half of the most bytes that plans may take, for all films together. Plans are 1.5 % of the film
+/// they describe, so they cover some 500 MB of film.
 const KEPT: usize = 4 << 20;
-/// What a plan takes beside what it knows of: its places in tables.
+/// The overhead of a plan: its entries in the tables.
 const BESIDE: usize = 256;
-/// An outline's number, and a group's in it.
+/// An outline's number, and a group in it.
 type Id = (u64, GroupId);
 
 /// Plans without their bytes.
 #[derive(Default)]
 pub struct Kept {
-    /// Those made or used last, and their bytes of memory.
+    /// The plans made or used last, and the bytes that they take.
     young: FixedMap<Id, GroupPlan>,
     bytes: usize,
-    /// Those before. They go when the young ones become the old.
+    /// Older plans. They are dropped when the young ones become the old ones.
     old: FixedMap<Id, GroupPlan>,
     outlines: u64,
 }
 
 impl Kept {
-    /// A number for a new outline.
+    /// Returns a number for a new outline.
     pub fn outline(&mut self) -> u64 {
         self.outlines += 1;
         self.outlines
     }
 
-    /// Keeps none. Numbers of outlines are not given again.
+    /// Drops all plans. Outline numbers are not reused.
     pub fn forget(&mut self) {
         *self = Kept {
             outlines: self.outlines,
@@ -41,7 +41,7 @@ impl Kept {
         };
     }
 
-    /// Keeps what is known of a group.
+    /// Keeps the plan of a group.
     pub fn put(&mut self, id: Id, known: GroupPlan) {
         if self.bytes > KEPT {
             self.old = std::mem::take(&mut self.young);
@@ -51,7 +51,7 @@ impl Kept {
         self.young.insert(id, known);
     }
 
-    /// What is known of a group; it counts as used.
+    /// Returns the plan of a group; it counts as used.
     pub fn get(&mut self, id: Id) -> Option<GroupPlan> {
         if let Some(known) = self.old.remove(&id) {
             self.put(id, known);

@@ -1,14 +1,15 @@
-//! How late one stream's packets left, in few classes.
+//! How late one stream's packets left, in a few classes.
 
-/// Greatest lateness of each class but the last, µs.
+/// The upper bound of each class but the last, µs.
 pub const LATENESS_BOUNDS: [u32; 6] = [250, 1_000, 2_000, 5_000, 20_000, 100_000];
 
-/// How late packets left: half a cache line, as it is written for every slice of every viewer.
+/// How late packets left. It takes half a cache line, as it is written for every slice
+/// of every viewer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lateness {
-    /// Packets of each class.
+    /// The number of packets in each class.
     pub classes: [u32; LATENESS_BOUNDS.len() + 1],
-    /// The latest, µs.
+    /// The greatest lateness, µs.
     pub max: u32,
 }
 
@@ -22,14 +23,14 @@ impl Lateness {
             .count();
         match self.classes[class].checked_add(packets) {
             Some(count) => self.classes[class] = count,
-            // After months: the shares stay.
+            // After months: the proportions stay.
             None => self.classes.iter_mut().for_each(|count| *count /= 2),
         }
         self.max = self.max.max(micros);
     }
 
-    /// The greatest lateness of so many thousandths of the packets, µs: up to the end of its class, and no later than the
-    /// latest.
+    /// Returns the lateness that `thousandths` of 1000 packets do not exceed, µs: the upper bound
+    /// of their class, but at most the greatest lateness.
     pub fn percentile(&self, thousandths: u64) -> u32 {
         let total: u64 = self.classes.iter().copied().map(u64::from).sum();
         let rank = (total * thousandths).div_ceil(1000);

@@ -1,24 +1,25 @@
-//! What leaves next of which stream, and when.
+//! Decides which packets of which stream leave next, and when.
 //!
-//! A [`Lane`] is all streams of one sender thread. Pure: the moment comes in with each call, bytes of films are whatever the
-//! caller keeps in memory ([`InMemory`]), and what is to be done outside is told as an [`Effect`]. The crate `sender` gives it
-//! threads, sockets and the block pool.
+//! A [`Lane`] holds all streams of one sender thread. The crate is pure: the time is an argument of
+//! each call, the bytes of films are of a type of the caller's ([`InMemory`]), and work outside of
+//! the lane is returned as an [`Effect`]. The crate `sender` provides threads, sockets and the
+//! block pool.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
-//! | `beginning.rs` | where a play begins that is wished for |
-//! | `outline.rs`, `cut.rs` | what is sent, group by group: a film, or a plain file cut into packets |
+//! | `beginning.rs` | where playback begins for a requested position |
+//! | `outline.rs`, `cut.rs` | the content, group by group: a film, or a plain file cut into packets |
 //! | `making.rs` | which bytes a group needs, and how it becomes packets |
-//! | `group.rs`, `groups.rs` | a group in memory; which are ready, and who waits for which |
-//! | `kept.rs` | plans of groups that nobody sends at the moment |
-//! | `cursor.rs` | where a viewer stands in a track |
-//! | `again.rs` | lost packets, found on the timetable |
-//! | `stream/` | a stream: all tracks of a viewer |
-//! | `lane/` | the streams of a thread, turn by turn |
-//! | `host.rs`, `effect.rs` | what the caller keeps, and does |
-//! | `play.rs`, `rules.rs`, `frames.rs`, `lateness.rs` | what goes in and out |
-//! | `link/` | limited links: one pacer each, for all lanes |
-//! | `pacing.rs` | which packets may leave when |
+//! | `group.rs`, `groups.rs` | a group in memory; which groups are ready, and which streams wait for the others |
+//! | `kept.rs` | plans of groups that no stream sends at the moment |
+//! | `cursor.rs` | a viewer's position in a track |
+//! | `again.rs` | lost packets, looked up in the timetable |
+//! | `stream/` | a stream: all tracks of one viewer |
+//! | `lane/` | the streams of a thread, processed turn by turn |
+//! | `host.rs`, `effect.rs` | the types that the caller supplies; what the caller has to do |
+//! | `play.rs`, `rules.rs`, `frames.rs`, `lateness.rs` | inputs and results |
+//! | `link/` | limited links: one pacer each, shared by all lanes |
+//! | `pacing.rs` | how many packets may leave when |
 //! | `wheel.rs` | which streams are due in which turn |
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! How a group becomes packets: which bytes it needs, and, once these are in memory, its plan.
+//! How a group becomes packets: the bytes that it needs, and its plan once these are in memory.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use crate::outline::{Content, Film, GroupId, Outline};
 
 /// What must be read for a group.
 pub struct Wanted {
-    /// Its samples; none of a plain file, whose packets need none.
+    /// Its samples; empty for a plain file, whose packets need none.
     pub samples: Vec<TimedSample>,
-    /// Bytes of the file.
+    /// The range of the file.
     pub range: Range<u64>,
 }
 
-/// A group's packets, without the bytes of the film in them.
+/// A group's packets, without the film's bytes.
 #[derive(Clone, Debug)]
 pub struct GroupPlan {
     /// Its frames and packets.
     pub plan: Arc<Plan>,
-    /// When each frame leaves, where that is not its own time; none otherwise.
+    /// When each frame leaves, if that differs from its own time; empty otherwise.
     pub leaving: Arc<[Leaving]>,
-    /// Bytes of the file that it is of.
+    /// The range of the file that it is made of.
     pub range: Range<u64>,
 }
 
 impl Outline {
-    /// What must be read for a group. Reads the film's index.
+    /// Returns what must be read for a group. Reads the film's index.
     pub fn wanted(&self, (track, group): GroupId) -> Result<Wanted, StreamError> {
         let film = match &self.kind {
             Content::File(cut) => {
@@ -63,7 +63,8 @@ impl Outline {
         })
     }
 
-    /// Plans a group whose bytes, `range` of the file, are in memory. Reads the film's index around it.
+    /// Plans a group whose bytes, `range` of the file, are in memory. Reads the surrounding part of
+    /// the film's index.
     pub fn plan(
         &self,
         (track, group): GroupId,
@@ -92,8 +93,9 @@ impl Outline {
     }
 }
 
-/// When the frames of a track's plan leave, if the film is sent ahead: pictures so that the link sees
-/// the mean of what is due soon, sound beside them. Reads the film's index around them.
+/// Returns when the frames of a track's plan leave if the film is sent ahead: pictures are timed so
+/// that the link carries the mean of what is due soon, and sound leaves beside them. Reads the
+/// film's index around them.
 fn leaving(
     film: &Film,
     ahead: Nanos,
@@ -111,7 +113,7 @@ fn leaving(
         let begun = |group: &reelway_media::Group| pictures.decode(group.dts) <= at;
         pictures.groups.partition_point(begun)
     };
-    // The picture at or before the first frame is in this group, and all that counts for it up to
+    // The picture at or before the first frame is in this group; what affects it begins up to
     // `ahead` before that.
     let group = groups_until(from).saturating_sub(1);
     let begin = pictures
@@ -119,7 +121,7 @@ fn leaving(
         .get(group)
         .map_or(from, |group| pictures.decode(group.dts).min(from));
     let begin = groups_until(begin.saturating_sub(ahead)).saturating_sub(1);
-    // The picture behind the last frame is in the group that begins next, if not before.
+    // The picture after the last frame is in the group that begins next, if not earlier.
     let end = pictures
         .groups
         .get(groups_until(to))

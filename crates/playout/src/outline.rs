@@ -1,4 +1,5 @@
-//! What is sent, group by group, whoever it is sent to: the timeline of a film, or of a plain file cut into packets.
+//! The content to be sent, group by group, shared by all viewers: the timeline of a film, or of a
+//! plain file cut into packets.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,17 +11,17 @@ use crate::beginning::{Beginning, TrackBeginning};
 use crate::cut::Cut;
 use crate::error::StreamError;
 
-/// What a group is taken to last at least, where its rate is asked for.
+/// The shortest duration that a group is assumed to have when its rate is calculated.
 const SHORTEST: Nanos = 100_000_000;
 
-/// Number of a track within the outline, and of a group within the track.
+/// The number of a track within the outline, and of a group within the track.
 pub type GroupId = (usize, usize);
 
-/// The tracks of something that is sent, their groups, and when these are due. Made once for a film and shared by all
-/// who watch it.
+/// The tracks of some content, their groups, and when these are due. Created once for a film and
+/// shared by all its viewers.
 pub struct Outline {
     pub(crate) kind: Content,
-    /// How far ahead of its time a film is sent at most, so that it is sent evenly.
+    /// How far ahead of its time the film is sent at most, so that it is sent evenly.
     ahead: Nanos,
 }
 
@@ -29,25 +30,25 @@ pub(crate) enum Content {
     File(Cut),
 }
 
-/// A film: its index, and how its tracks are put into packets.
+/// A film: its index, and the payload formats of its tracks.
 pub(crate) struct Film {
     pub title: Arc<Title>,
     pub samples: Arc<dyn Samples>,
-    /// Where it is, for errors.
+    /// The film's path, for error messages.
     path: PathBuf,
     payloads: Vec<Result<Payload, String>>,
 }
 
 impl Film {
-    /// An error that names the film.
+    /// Returns an error that names the film.
     pub fn fails(&self, reason: &dyn std::fmt::Display) -> StreamError {
         StreamError(format!("{}: {reason}", self.path.display()))
     }
 }
 
 impl Outline {
-    /// A film's; the payload formats are made once, here. A film with pictures is sent evenly, up to `ahead` ns before its
-    /// time.
+    /// Creates the outline of a film, with its payload formats. A film with pictures is sent
+    /// evenly, up to `ahead` ns before its time.
     pub fn film(
         title: Arc<Title>,
         samples: Arc<dyn Samples>,
@@ -71,7 +72,7 @@ impl Outline {
         }
     }
 
-    /// A plain file's: one track, without a payload format.
+    /// Creates the outline of a plain file: one track, without a payload format.
     pub fn file(cut: Cut) -> Outline {
         Outline {
             kind: Content::File(cut),
@@ -79,12 +80,12 @@ impl Outline {
         }
     }
 
-    /// How far ahead of its time anything may leave, ns.
+    /// Returns how far ahead of its time anything may leave, ns.
     pub fn ahead(&self) -> Nanos {
         self.ahead
     }
 
-    /// The film's index; `None`: it is a plain file.
+    /// Returns the film's index; `None` for a plain file.
     fn title(&self) -> Option<&Title> {
         match &self.kind {
             Content::Film(film) => Some(&film.title),
@@ -92,13 +93,13 @@ impl Outline {
         }
     }
 
-    /// Whether a track is a film's picture.
+    /// Returns whether a track is a film's video track.
     pub fn is_picture(&self, track: usize) -> bool {
         let track = self.title().and_then(|title| title.tracks.get(track));
         track.is_some_and(|track| track.kind == reelway_media::Kind::Video)
     }
 
-    /// The packetiser of a track of a film, or why there is none.
+    /// Returns the packetiser of a film's track, or the reason why there is none.
     pub fn payload(&self, track: usize) -> Result<Option<&Payload>, String> {
         match &self.kind {
             Content::File(_) => Ok(None),
@@ -110,7 +111,7 @@ impl Outline {
         }
     }
 
-    /// Groups of a track.
+    /// Returns the number of groups of a track.
     pub fn groups(&self, track: usize) -> usize {
         match &self.kind {
             Content::Film(film) => film
@@ -122,7 +123,8 @@ impl Outline {
         }
     }
 
-    /// When a group's first packet is due on the film's timeline; [`Nanos::MAX`] if there is no such group.
+    /// Returns when a group's first packet is due on the film's timeline; [`Nanos::MAX`] if there
+    /// is no such group.
     pub fn group_due(&self, track: usize, group: usize) -> Nanos {
         match &self.kind {
             Content::Film(film) => {
@@ -135,7 +137,7 @@ impl Outline {
         }
     }
 
-    /// Bytes a second of a track where it is densest, over the time of a group.
+    /// Returns the peak rate of a track in bytes per second, averaged over a group.
     pub fn peak_rate(&self, track: usize) -> u64 {
         let rate = |bytes: u64, nanos: Nanos| {
             let nanos = nanos.max(1) as u128;
@@ -167,7 +169,7 @@ impl Outline {
         }
     }
 
-    /// Presentation length, ns.
+    /// Returns the presentation duration, ns.
     pub fn duration(&self) -> Nanos {
         match &self.kind {
             Content::Film(film) => film.title.duration,
@@ -175,7 +177,7 @@ impl Outline {
         }
     }
 
-    /// The RTP timestamp of a film position, before the viewer's base is added.
+    /// Returns the RTP timestamp of a film position, before the viewer's base is added.
     pub fn rtp_time(&self, track: usize, at: Nanos) -> u32 {
         match &self.kind {
             Content::File(cut) => cut.rtp_time(at),
@@ -187,8 +189,8 @@ impl Outline {
         }
     }
 
-    /// Where `tracks` begin for a wish: the picture at the sync sample at or before it, a plain file at the packet that is due
-    /// then. Reads the film's index.
+    /// Returns where `tracks` begin for the requested position `wish`: video at the sync sample at
+    /// or before it, a plain file at the packet that is due then. Reads the film's index.
     pub fn locate(&self, tracks: &[usize], wish: Nanos) -> Result<Beginning, StreamError> {
         match &self.kind {
             Content::Film(film) => Beginning::find(&film.title, &*film.samples, tracks, wish)

@@ -1,25 +1,27 @@
-//! Which packets may leave when. Pure.
+//! How many packets may leave when. Pure.
 //!
-//! Two rules. A frame's packets are cut into slices spread evenly over the frame's time ([`Pace`]). And
-//! whatever the slices say, however late the thread woke, within any millisecond a stream sends at most
-//! `burst` packets, or what its frame's rate needs if that is more ([`Window`], kept on the times at
-//! which packets really left).
+//! There are two rules. A frame's packets are cut into slices that are spread evenly over the
+//! frame's time ([`Pace`]). And whatever the slices say and however late the thread woke, within
+//! any millisecond a stream sends at most `burst` packets, or as many as its frame's rate needs if
+//! that is more ([`Window`], which records when packets really left).
 
 use std::ops::Range;
 
 use reelway_media::Nanos;
 
-/// A turn: the millisecond of the burst rule, and how often a sender thread looks for what is due.
+/// A turn: the millisecond of the burst rule, and the interval at which a sender thread looks for
+/// due streams.
 pub const TURN: u64 = 1_000_000;
 
-/// For how long packets are handed over at once where the kernel holds each until it is to depart. Longer would save little,
-/// and what a viewer who pauses still gets is what the kernel holds.
+/// How far in advance packets are handed to the kernel if it holds each until its departure time. A
+/// longer time would save little, and viewers who pause still receive what the kernel holds.
 pub const HOLD: u64 = 4 * TURN;
 
-/// Most time a frame is spread over: a picture that stands for ten seconds must still be there in time.
+/// The longest time over which a frame is spread: a picture that is shown for ten seconds must
+/// still arrive in time.
 const MOST_SPREAD: Nanos = 100_000_000;
 
-/// Most packets of a stream in a turn, whatever its rate (a packet of 1440 bytes each: 3 Gb/s).
+/// The most packets of a stream in a turn, whatever its rate (3 Gb/s with packets of 1440 bytes).
 pub const MOST_IN_TURN: u32 = 256;
 
 /// How a frame's packets are spread over its time.
@@ -28,7 +30,7 @@ pub struct Pace {
     packets: u32,
     slices: u32,
     spread: Nanos,
-    /// Packets that may leave within a millisecond.
+    /// The most packets that may leave within a millisecond.
     pub cap: u32,
 }
 
@@ -37,17 +39,18 @@ pub struct Pace {
 pub struct Slice {
     /// Numbers of the packets within the frame.
     pub packets: Range<u32>,
-    /// When they are due, after the frame's own time.
+    /// When they are due, relative to the frame's own time.
     pub after: Nanos,
 }
 
 impl Pace {
-    /// The pace of a frame of `packets` packets that lasts `duration` ns (0: not known, as of the last).
+    /// Returns the pace of a frame of `packets` packets that lasts `duration` ns (0: not known, as
+    /// for the last one).
     pub fn new(packets: u32, duration: Nanos, burst: u16) -> Pace {
         Pace::within(packets, duration, burst, MOST_SPREAD)
     }
 
-    /// The pace of `packets` packets that are to be spread over all of `time`, however long.
+    /// Returns the pace of `packets` packets spread over all of `time`, however long that is.
     pub fn over(packets: u32, time: Nanos, burst: u16) -> Pace {
         Pace::within(packets, time, burst, Nanos::MAX)
     }
@@ -72,12 +75,13 @@ impl Pace {
         }
     }
 
-    /// The slice that packet number `packet` of the frame belongs to, from that packet on.
+    /// Returns the slice that contains packet number `packet` of the frame, starting
+    /// at that packet.
     pub fn slice_at(&self, packet: u32) -> Slice {
         let first_of = |slice: u32| {
             (u64::from(slice) * u64::from(self.packets) / u64::from(self.slices)) as u32
         };
-        // The greatest slice that begins at or before the packet.
+        // The last slice that begins at or before the packet.
         let guess =
             ((u64::from(packet) + 1) * u64::from(self.slices) - 1) / u64::from(self.packets.max(1));
         let slice = (guess as u32).min(self.slices - 1);
@@ -93,12 +97,12 @@ impl Pace {
     }
 }
 
-/// When packets of a stream last left: enough to keep the rule of the last millisecond.
+/// When packets of a stream last left: enough history to enforce the rule for the last millisecond.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Window {
-    /// Times, the oldest first.
+    /// Departure times, the oldest first.
     at: [u64; 4],
-    /// Packets that left at each; unused entries are 0 packets.
+    /// The number of packets that left at each time; 0 in unused entries.
     packets: [u16; 4],
 }
 
@@ -107,7 +111,7 @@ impl Window {
         self.at.into_iter().zip(self.packets)
     }
 
-    /// How many of `cap` packets may leave at `now` (ns).
+    /// Returns how many of `cap` packets may leave at `now` (ns).
     pub fn room(&self, now: u64, cap: u32) -> u32 {
         let recent = self
             .sent()
@@ -117,7 +121,7 @@ impl Window {
         cap.saturating_sub(recent)
     }
 
-    /// Notes that packets have left, the last of them at `at` at the latest.
+    /// Records that packets have left, the last of them no later than `at`.
     pub fn note(&mut self, at: u64, packets: u32) {
         let packets = u16::try_from(packets).unwrap_or(u16::MAX);
         if packets == 0 {
@@ -128,13 +132,13 @@ impl Window {
             self.packets.copy_within(1.., 0);
             (self.at[3], self.packets[3]) = (at, packets);
         } else {
-            // Full: taking packets for later than they were only makes the rule stricter.
+            // Full: to count packets as later than they were only makes the rule stricter.
             (self.at[3], self.packets[3]) = (at, self.packets[3].saturating_add(packets));
         }
     }
 
-    /// The earliest time from `now` on at which there is room for `wanted` packets (at most `cap`), if
-    /// nothing else leaves.
+    /// Returns the earliest time from `now` on at which there is room for `wanted` packets (at most
+    /// `cap`), if nothing else leaves.
     pub fn opens_for(&self, now: u64, cap: u32, wanted: u32) -> u64 {
         let enough = |at: &u64| self.room(*at, cap) >= wanted.min(cap);
         let times = self.at.iter().map(|at| (at + TURN).max(now));

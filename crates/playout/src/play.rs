@@ -1,75 +1,75 @@
-//! What others see of a stream.
+//! What is visible of a stream from outside.
 
 use reelway_media::Nanos;
 
 use crate::lateness::Lateness;
 
-/// A stream of this process, never used again.
+/// A stream's number within this process; never reused.
 pub type StreamId = u64;
 
-/// Where a stream begins, for the answer to PLAY.
+/// Where a stream begins, for the response to PLAY.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlayInfo {
-    /// Film position, presentation time; for files the time since their first packet.
+    /// The film position in presentation time; for plain files the time since the first packet.
     pub start: Nanos,
-    /// Where it will end.
+    /// The position at which it will end.
     pub end: Nanos,
-    /// In the order of the stream's tracks.
+    /// The stream's tracks, in their order.
     pub tracks: Vec<TrackInfo>,
 }
 
 /// Where a track begins, for `RTP-Info`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrackInfo {
-    /// Sequence number of the first packet to come.
+    /// Sequence number of the first packet.
     pub seq: u16,
     /// RTP timestamp of [`PlayInfo::start`] (RFC 2326 section 12.33).
     pub rtp_time: u32,
 }
 
-/// What a stream does at the moment.
+/// The state of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// The first packets are being read and planned.
     Preparing,
-    /// Could begin at once, and waits for leave to.
+    /// It can begin at once, and waits for permission.
     Ready,
-    /// Is being sent.
+    /// It is being sent.
     Playing,
-    /// Stands still.
+    /// It is paused.
     Paused,
-    /// At its range's end.
+    /// It has reached the end of its range.
     Ended,
-    /// Cannot go on.
+    /// It cannot go on.
     Failed,
-    /// Over for good.
+    /// It has stopped for good.
     Stopped,
 }
 
-/// What a stream has done: one cache line, as it is written for every slice.
+/// A stream's counters. They fill one cache line, as they are written for every slice.
 #[repr(C, align(64))]
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// RTP packets sent.
     pub packets: u64,
-    /// Bytes of RTP sent, headers included, IP and UDP not.
+    /// Bytes of RTP sent, including headers, without IP and UDP.
     pub bytes: u64,
-    /// Where it is, in presentation time of the film.
+    /// The current position, in presentation time of the film.
     pub position: Nanos,
-    /// How far it is behind now, ns.
+    /// How far it is behind at the moment, ns.
     pub behind: u64,
     /// How late packets left.
     pub late: Lateness,
 }
 
-/// What happens to a stream now and then.
+/// Rare events of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mishaps {
-    /// Packets the kernel refused: lost.
+    /// Packets that the kernel refused, and that are lost.
     pub refused: u64,
-    /// Times its timetable was moved after a stall.
+    /// How often its timetable was moved after a stall.
     pub shifts: u32,
-    /// Frames left out because they came too late and no other frame needs them.
+    /// Frames left out because they were too late and no other frame needs them.
     pub dropped: u64,
     /// Packets sent again.
     pub resent: u64,

@@ -1,29 +1,31 @@
 //! Which streams are due in which turn.
 
-/// Turns that can be told apart; who is due later is looked at again in between.
+/// The number of turns that are distinguished; streams that are due later are looked at
+/// again in between.
 const TURNS: usize = 2048;
 
 /// No entry.
 const NONE: u32 = u32::MAX;
 
-/// A ring of turns, each with the numbers of the streams that are due in it. Entries are never taken
-/// out before their time: who was put off is found to be not due. It allocates only when it holds more
-/// entries than ever before.
+/// A ring of turns, each with the numbers of the streams that are due in it. Entries are never
+/// removed before their time: a postponed stream turns out not to be due. It allocates only when it
+/// holds more entries than ever before.
 pub struct Wheel {
     /// The first entry of each turn.
     turns: Box<[u32]>,
-    /// Streams, each with the next entry of its turn; or the next unused entry.
+    /// Streams, each with the index of the next entry of its turn; for unused entries, of the next
+    /// unused one.
     entries: Vec<(u32, u32)>,
     /// The first unused entry.
     unused: u32,
-    /// A bit for each turn that holds something.
+    /// A bit for each turn that has entries.
     filled: [u64; TURNS / 64],
-    /// First turn not taken yet.
+    /// The first turn not taken yet.
     next: u64,
 }
 
 impl Wheel {
-    /// An empty wheel whose first turn is number `turn`.
+    /// Creates an empty wheel whose first turn is number `turn`.
     pub fn new(turn: u64) -> Wheel {
         Wheel {
             turns: vec![NONE; TURNS].into_boxed_slice(),
@@ -34,8 +36,8 @@ impl Wheel {
         }
     }
 
-    /// Puts a stream into a turn: into the first one not taken yet if that is past, into the last there
-    /// is if it is too far. Returns the turn it is in.
+    /// Puts a stream into a turn: into the first one not taken yet if `turn` is past, into the last
+    /// one of the ring if it is too far ahead. Returns the turn that was used.
     pub fn put(&mut self, turn: u64, stream: u32) -> u64 {
         let turn = turn.clamp(self.next, self.next + TURNS as u64 - 1);
         let slot = turn as usize % TURNS;
@@ -55,19 +57,20 @@ impl Wheel {
         turn
     }
 
-    /// First turn that was not taken yet.
+    /// Returns the first turn not taken yet.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Moves the streams of all turns up to and with `turn` into `due`, with their turns.
+    /// Moves the streams of all turns up to and including `turn` into `due`, with their turns.
     pub fn take(&mut self, turn: u64, due: &mut Vec<(u32, u64)>) {
         if turn < self.next {
             return;
         }
         let turns = (turn - self.next + 1).min(TURNS as u64);
         let first = self.next;
-        // After a long stop every slot has passed; its turn is the one it was put in for.
+        // After a long stop every slot has passed; an entry's turn is the one for which it
+        // was put in.
         for at in first..first + turns {
             let slot = at as usize % TURNS;
             if self.filled[slot / 64] >> (slot % 64) & 1 == 1 {
@@ -85,7 +88,7 @@ impl Wheel {
         self.next = turn + 1;
     }
 
-    /// The next turn that holds something.
+    /// Returns the next turn that has entries.
     pub fn next_filled(&self) -> Option<u64> {
         let start = self.next as usize % TURNS;
         // Word by word, beginning and ending within the word of the start.
@@ -93,7 +96,7 @@ impl Wheel {
             let word = (start / 64 + step) % (TURNS / 64);
             let mut bits = self.filled[word];
             if step == 0 {
-                // Those before the start come last, when this word comes again.
+                // The bits before the start come last, when this word is looked at again.
                 bits &= u64::MAX << (start % 64);
             }
             if bits != 0 {

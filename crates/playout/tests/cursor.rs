@@ -1,4 +1,4 @@
-//! Where a viewer stands in a track, step by step.
+//! A viewer's position in a track, step by step.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use reelway_playout::{Cursor, Cut, Group, GroupPlan, InMemory, Outline, PacketPl
 use reelway_rtp::{Frame, Packet, Plan};
 
 const MS: Nanos = 1_000_000;
-/// How long a group lasts, and when the one behind it is due.
+/// The duration of a group, and the time from one to the next.
 const GROUP: Nanos = 256 * MS;
 
-/// Bytes that nobody looks at, in so many blocks.
+/// Bytes that are never read, in the given number of blocks.
 struct Blocks(usize);
 
 impl InMemory for Blocks {
@@ -26,21 +26,22 @@ impl InMemory for Blocks {
     fn prefetch(&self, _: u64, _: u32) {}
 }
 
-/// Three groups.
+/// An outline of three groups.
 fn outline() -> Outline {
     let outline = Outline::file(Cut::new(0..3 * 256_000, 1000, MS, 1));
     assert_eq!((outline.groups(0), outline.group_due(0, 2)), (3, 2 * GROUP));
     outline
 }
 
-/// A frame: its packets, whether a decoder may begin with it, whether it can be left out.
+/// A frame: its number of packets, whether a decoder may start with it, and whether it can
+/// be left out.
 type Shape = (u32, bool, bool);
 
 const SYNC: Shape = (1, true, false);
 const PLAIN: Shape = (1, false, false);
 const EXTRA: Shape = (1, false, true);
 
-/// The `nth` group: frames of 10 ms each, in two blocks of memory.
+/// The `nth` group, with frames of 10 ms each, in two blocks of memory.
 fn group(nth: usize, frames: &[Shape], leaving: &[Leaving]) -> Arc<Group<Blocks>> {
     let mut plan = Plan::default();
     for (number, (packets, sync, droppable)) in (0..).zip(frames) {
@@ -71,7 +72,7 @@ fn failed() -> StreamError {
     StreamError("broken".to_owned())
 }
 
-/// A cursor at the beginning, with a preface of so many packets.
+/// A cursor at the beginning, with a preface of `preface` packets.
 fn cursor(preface: u32) -> Cursor<Blocks> {
     let mut cursor = Cursor::new(0, 3, preface, 8, false);
     assert!(cursor.is_done(), "it is nowhere yet");
@@ -79,13 +80,13 @@ fn cursor(preface: u32) -> Cursor<Blocks> {
     cursor
 }
 
-/// The packets that leave next, and when.
+/// The next packets, and when they are due.
 fn head(cursor: &Cursor<Blocks>) -> (std::ops::Range<u32>, Nanos) {
     let head = cursor.head().expect("something to send");
     (head.packets.clone(), head.due)
 }
 
-/// Group, packet in its plan and packet of the preface.
+/// Group, packet in its plan, and packet of the preface.
 fn at(cursor: &Cursor<Blocks>) -> Option<(u32, u32, Option<u16>)> {
     let (place, _) = cursor.at()?;
     let PacketPlace {
@@ -119,7 +120,7 @@ fn the_group_at_hand_is_asked_for_at_once_and_the_next_when_it_is_due_soon() {
     cursor.give(1, Ok(group(1, &[SYNC], &[]))).unwrap();
     assert_eq!(cursor.want(&outline, Nanos::MAX), None, "two are enough");
     assert_eq!((cursor.held().count(), cursor.blocks()), (2, 4));
-    // Of the last group there is no next.
+    // The last group has no next one.
     cursor.advance(1).unwrap();
     cursor.give(2, Ok(group(2, &[SYNC], &[]))).unwrap();
     cursor.advance(1).unwrap();
@@ -195,7 +196,7 @@ fn a_large_frame_is_sent_in_slices() {
     cursor
         .give(0, Ok(group(0, &[(20, true, false)], &[])))
         .unwrap();
-    // A burst of 8: three slices, each a third of 10 ms after the one before.
+    // A burst of 8: three slices at intervals of a third of 10 ms.
     let mut slices = Vec::new();
     while at(&cursor).is_some() {
         let (packets, due) = head(&cursor);
@@ -275,7 +276,7 @@ fn a_place_within_a_group_is_the_frame_that_it_lies_in() {
             .unwrap();
         assert_eq!(at(&cursor), Some((0, packet, None)), "from {from}");
     }
-    // Behind all of the group's frames it is the next group.
+    // A position behind all frames of the group is in the next group.
     let mut cursor = cursor(0);
     cursor.place(Some((0, 30 * MS)), Nanos::MAX);
     cursor.give(1, Ok(group(1, &[SYNC], &[]))).unwrap();
@@ -349,7 +350,7 @@ fn what_is_sent_ahead_leaves_when_its_plan_says_unless_that_is_not_wanted() {
         last: -40 * MS,
     }];
     for (even, dues) in [
-        // 16 packets in two slices of a burst: over 60 ms, or over the frame's 10 ms.
+        // 16 packets in two slices by the burst rule: over 60 ms, or over the frame's 10 ms.
         (true, [-100 * MS, -70 * MS]),
         (false, [0, 5 * MS]),
     ] {
@@ -373,7 +374,7 @@ fn a_group_that_cannot_be_had_fails_when_it_is_at_hand() {
     cursor.give(1, Err(failed())).unwrap();
     assert_eq!((cursor.held().count(), cursor.next_sync()), (1, None));
     assert!(cursor.advance(1).is_err());
-    // Groups that nobody has asked for are no matter.
+    // Groups that were not requested are ignored.
     let mut other = self::cursor(0);
     other.give(2, Err(failed())).unwrap();
     other.give(2, Ok(group(2, &[SYNC], &[]))).unwrap();

@@ -78,7 +78,8 @@ fn packets_that_the_receiver_misses_are_sent_again_once() {
     world.run(world.now + 205 * MS);
     assert!((20..=22).contains(&world.sent(1).len()));
     let at = world.now;
-    // Two of those that were sent, and one that was not; of a stream that keeps nothing, one.
+    // Two packets that were sent, and one that was not; one packet of streams
+    // that cannot retransmit.
     world.lane.missed(1, 0, &[65_005, 65_007, 65_050]);
     world.lane.missed(2, 0, &[65_005]);
     world.lane.missed(1, 1, &[65_001]);
@@ -149,7 +150,7 @@ fn a_group_that_was_left_behind_is_fetched_back_while_its_packets_can_be_in_time
     };
     assert_eq!(u64::from(packet), group - 1);
     assert!((when + 3 * MS..=when + 5 * MS).contains(&again));
-    // Two seconds after the last packet of the group was due, none of it can be in time.
+    // Two seconds after the last packet of the group was due, all of them are too late.
     let ended = begins + group * 10 * MS;
     for (after, fetched) in [(1_990, true), (2_010, false)] {
         let mut world = World::new(vec![3 * MS], Vec::new());
@@ -215,7 +216,7 @@ fn a_connection_that_is_full_is_tried_less_and_less_and_goes_on_where_it_stood()
     world.run(begins + 1200 * MS);
     let taken = |world: &World| world.writes.iter().map(|(_, taken)| taken).sum::<u32>();
     assert_eq!(taken(&world), 20);
-    // At first after 10 ms, then twice as long each time; after 200 ms it only looks whether there is room.
+    // At first after 10 ms, with the wait doubled each time; after 200 ms it only checks for room.
     let full: Vec<u64> = world.writes[20..]
         .iter()
         .map(|(at, _)| (at - begins) / MS)
@@ -227,7 +228,7 @@ fn a_connection_that_is_full_is_tried_less_and_less_and_goes_on_where_it_stood()
         "{waits:?}"
     );
     assert!(full.last().is_some_and(|last| *last < 700), "{full:?}");
-    // There is room again: what was missed follows faster than in its time, and all of it.
+    // There is room again: all that was missed follows, faster than real time.
     world.room = u32::MAX;
     let at = world.now;
     world.run(at + 10_000 * MS);
@@ -257,7 +258,7 @@ fn who_pauses_behind_a_full_connection_stands_at_what_it_did_not_take() {
     world.act();
     let stood = 350 * STEP;
     assert!((at - stood).unsigned_abs() <= 10 * MS, "{at}, not {stood}");
-    // From there it goes on at once.
+    // It continues from there at once.
     world.room = u32::MAX;
     world.lane.resume(1, 1, world.now);
     world.act();
@@ -277,7 +278,8 @@ fn what_a_reader_needs_who_reads_again_is_not_due_in_the_past() {
     world.run(world.now + 50 * MS);
     world.room = 250;
     world.go(1);
-    // They have read all but some packets of the first group, and stand there for some seconds.
+    // The reader has read all but some packets of the first group, and stops reading
+    // for some seconds.
     world.run(world.now + 6_500 * MS);
     let (before, again) = (world.wanted.len(), world.now);
     world.room = u32::MAX;

@@ -1,4 +1,4 @@
-//! Lanes on simulated time: streams that begin, stand still and go elsewhere, a kernel without room, groups that come late.
+//! Lanes on simulated time: beginning, pausing, seeking, a kernel without room, late groups.
 
 mod world;
 
@@ -55,7 +55,7 @@ fn packets_that_the_kernel_holds_leave_at_their_times_by_the_rule() {
                 "{nth}: {leaves}, {due}"
             );
         }
-        // Those of several milliseconds are handed over at once.
+        // The packets of several milliseconds are handed over at once.
         let film = 200 * interval;
         assert!(
             (world.turns.len() as u64) < film / (2 * TURN),
@@ -77,7 +77,7 @@ fn who_gets_the_place_of_one_that_was_touched_and_left_is_walked_once() {
     world.run(world.now + 100 * MS);
     let place = world.lane.place_of(2).expect("a place");
     let stream = world.lane.take_over(place).expect("the stream");
-    // All of this before the next turn.
+    // All of this happens before the next turn.
     world.now += 5 * MS;
     let place = world.lane.place_of(1).expect("a place");
     world.go(1);
@@ -227,7 +227,7 @@ fn a_standstill_moves_the_clock_of_sender_reports_with_it() {
     world.run(world.now + 50 * MS);
     world.go(1);
     world.run(world.now + 100 * MS);
-    // RTP time less the time on the clock, in ticks of a 90 kHz clock.
+    // RTP time minus wall time, in ticks of a 90 kHz clock.
     let apart = |world: &World| {
         let place = world.lane.place_of(1).expect("a place");
         let stream = world.lane.stream(place).expect("a stream");
@@ -245,7 +245,7 @@ fn who_pauses_while_a_group_is_missing_goes_on_where_they_stood() {
     let mut world = World::new(vec![MS], Vec::new());
     world.add(1, 3000, 10 * MS as Nanos);
     world.run(world.now + 50 * MS);
-    // Those that are asked for from now on do not come for a minute.
+    // Groups that are requested from now on take a minute.
     world.takes = vec![60_000 * MS];
     world.go(1);
     world.run(world.now + 12_000 * MS);
@@ -315,7 +315,7 @@ fn what_has_been_sent_is_counted_and_rtp_time_is_ahead_of_it() {
     assert!((99..=101).contains(&sent));
     assert_eq!(stream.tally().packets, sent);
     assert!(stream.tally().bytes > sent * world::PACKET);
-    // 300 ms more than the second that was sent, by a clock of 9 kHz.
+    // 300 ms more than the second that was sent, in ticks of a 9 kHz clock.
     let rtp = stream.rtp_now(&stream.tracks[0], world.now);
     let ahead = i64::from(rtp) - 1_000 * 9;
     assert!((299 * 9..=301 * 9).contains(&ahead), "{ahead} ticks");
@@ -329,7 +329,7 @@ fn a_stream_that_was_held_up_for_long_goes_on_later_and_does_not_hurry() {
     world.go(1);
     let begins = world.now;
     world.run(begins + 500 * MS);
-    // Nobody said that it was a standstill.
+    // No standstill was reported.
     world.now += 1_000 * MS;
     world.run(begins + 20_000 * MS);
     assert_eq!(world.sent(1).len(), 300);
@@ -338,7 +338,7 @@ fn a_stream_that_was_held_up_for_long_goes_on_later_and_does_not_hurry() {
     world.check(1).expect("by the rule");
 }
 
-/// How many frames were left out of a stream of 300 that nothing else needs, if this happens after half a second.
+/// The number of droppable frames left out of 300, if `happens` occurs after half a second.
 fn left_out(shifts: u32, happens: impl FnOnce(&mut World)) -> u64 {
     let mut world = World::new(vec![3 * MS], Vec::new());
     world.droppable = true;
@@ -347,7 +347,7 @@ fn left_out(shifts: u32, happens: impl FnOnce(&mut World)) -> u64 {
     world.go(1);
     world.run(world.now + 500 * MS);
     happens(&mut world);
-    // All that is owed leaves, some packets a millisecond, before the rest comes in its time.
+    // All overdue packets leave, some per millisecond, before the others follow on time.
     let owed = world.now;
     world.run(owed + 1_000 * MS);
     let place = world.lane.place_of(1).expect("a place");
@@ -361,7 +361,7 @@ fn nothing_is_left_out_for_a_lane_that_was_woken_late() {
     assert_eq!(left_out(0, |world| world.now += 240 * MS), 0);
 }
 
-/// The lane looks at the streams that are due, and is held up for so long before their packets are sent.
+/// The lane looks at the due streams, and is held up for `nanos` before their packets are sent.
 fn held_up(world: &mut World, nanos: u64) {
     world.lane.turn(world.now);
     let mut jobs = Vec::new();
@@ -411,7 +411,7 @@ fn a_standstill_excuses_nothing_that_is_late_after_it() {
 #[test]
 fn frames_are_left_out_of_a_lane_that_works_and_is_late() {
     let works = |world: &mut World| {
-        // Turn after turn takes longer than what it sends lasts.
+        // Each turn takes longer than the film that it sends.
         for _ in 0..9 {
             held_up(world, 30 * MS);
         }
@@ -428,7 +428,7 @@ fn a_reader_who_takes_nothing_for_five_seconds_is_given_up_and_groups_that_come_
     world.room = 20;
     world.go(1);
     let begins = world.now;
-    // What is asked for from now on comes after the end.
+    // Groups that are requested from now on come after the end.
     world.takes = vec![20_000 * MS];
     world.run(begins + 5_000 * MS);
     assert!(world.failed.is_empty());
@@ -445,7 +445,7 @@ fn by_a_schedule_packets_leave_before_their_time() {
     let mut world = World::new(vec![3 * MS], Vec::new());
     world.add(1, 400, 10 * MS as Nanos);
     world.run(world.now + 50 * MS);
-    // Little for two seconds, and then much, sent up to a second ahead.
+    // A low rate for two seconds, then a high one, sent up to a second ahead.
     let bins = [vec![400; 8], vec![4_000; 8]].concat();
     let (_, schedule) = smooth(&Curve::new(bins), 0, 4);
     let schedule = Arc::new(schedule);
@@ -473,7 +473,7 @@ proptest! {
         kernel in prop::collection::vec((0u32..10, 0u32..2), 0..20),
         stalls in prop::collection::vec((0u64..2_000 * MS, 0u64..600 * MS), 0..5),
     ) {
-        // One that takes something now and then, or nothing would ever leave.
+        // At least one entry takes packets, as otherwise none would ever leave.
         let kernel: Vec<_> = kernel.into_iter().chain([(8, 0)]).collect();
         let mut world = World::new(takes, kernel);
         for (nth, (packets, interval)) in streams.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Films and plain files as they are sent: where a play begins, and what the groups are.
+//! Films and plain files to be sent: where a play begins, and what its groups are.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn track(kind: Kind, codec: Codec, shift: i64) -> Track {
     }
 }
 
-/// A track of samples of so many milliseconds, in groups of so many samples each.
+/// A track of samples of equal duration in milliseconds, in groups of equal numbers of samples.
 fn of(mut track: Track, count: u32, millis: u32, per_group: u32, cts: i32) -> (Track, SampleTable) {
     let mut table = SampleTable::default();
     let is_picture = track.kind == Kind::Video;
@@ -44,7 +44,8 @@ fn of(mut track: Track, count: u32, millis: u32, per_group: u32, cts: i32) -> (T
     (track, table)
 }
 
-/// 10 s of pictures of 40 ms, a sync sample each second; each is shown 80 ms after it is decoded.
+/// 10 s of pictures of 40 ms with a sync sample each second; each is shown 80 ms after
+/// it is decoded.
 fn pictures(shift: i64) -> (Track, SampleTable) {
     let codec = Codec::H264(H264Config {
         fourcc: *b"avc1",
@@ -56,7 +57,7 @@ fn pictures(shift: i64) -> (Track, SampleTable) {
     of(track(Kind::Video, codec, shift - 80), 250, 40, 25, 80)
 }
 
-/// So many access units of 20 ms, of which those of the first 50 ms are not heard.
+/// Access units of 20 ms; those of the first 50 ms are not heard.
 fn sound(count: u32) -> (Track, SampleTable) {
     let codec = Codec::Aac(AacConfig {
         config: vec![0x11, 0x90],
@@ -77,7 +78,7 @@ fn film(tracks: Vec<(Track, SampleTable)>) -> (Title, Vec<SampleTable>) {
     (title, tables)
 }
 
-/// Where the tracks begin: at which time, and each with which group and when it leaves, in milliseconds.
+/// Where the tracks begin: the time, and the group and due time of each, in milliseconds.
 fn begin(
     (title, tables): &(Title, Vec<SampleTable>),
     tracks: &[usize],
@@ -117,7 +118,7 @@ fn sound_alone_begins_with_the_access_unit_at_or_before_the_wish() {
         (110 * MS, 110, (0, 110)),
         (129 * MS, 110, (0, 110)),
         (130 * MS, 130, (0, 130)),
-        // The unit of -10 ms is played at 0: with what the decoder needs before.
+        // The unit at -10 ms is played at 0, preceded by the units that its decoder needs.
         (5 * MS, -10, (0, -50)),
     ] {
         assert_eq!(
@@ -227,7 +228,7 @@ fn sound_alone_is_not_sent_ahead() {
 
 #[test]
 fn the_peak_rate_is_that_of_the_densest_group_over_its_time() {
-    // Groups of 25 samples with 100 bytes each in a second; the last ends with the film, 80 ms later.
+    // Groups of 25 samples of 100 bytes per second; the last one ends with the film, 80 ms later.
     let even = outline(vec![pictures(0)], 0);
     assert_eq!(even.peak_rate(0), 2500);
     let (mut track, table) = pictures(0);
@@ -241,7 +242,7 @@ fn the_peak_rate_is_that_of_the_densest_group_over_its_time() {
     track.groups = groups.collect();
     let uneven = outline(vec![(track, table)], 0);
     assert_eq!((uneven.peak_rate(0), uneven.peak_rate(1)), (40_000, 0));
-    // A last group of a sample that lasts 20 ms is taken to last 100 ms.
+    // A last group with one sample of 20 ms counts as 100 ms long.
     let (mut track, table) = sound(501);
     track.shift = 0;
     let short = outline(vec![(track, table)], 0);
@@ -265,7 +266,7 @@ fn what_is_read_for_a_group_reaches_from_its_first_byte_to_its_last() {
 
 #[test]
 fn a_film_is_sent_ahead_only_if_that_is_allowed() {
-    // Each sample is a NAL unit of 96 bytes behind its length.
+    // Each sample is a NAL unit of 96 bytes after its length.
     let mut bytes = vec![0; 5000 + 250 * 1000];
     for number in 0..250 {
         let unit = 5000 + number * 1000;
@@ -357,7 +358,7 @@ fn the_packets_of_a_plain_file_follow_each_other_and_the_last_is_shorter() {
 #[test]
 fn a_group_of_a_plain_file_has_a_quarter_of_a_mebibyte_at_most() {
     let groups = |packet| Outline::file(Cut::new(0..1 << 20, packet, MS, 1)).groups(0);
-    // 256 packets of 1024 bytes; 255 of 1025; one that is larger than a group.
+    // 256 packets of 1024 bytes; 255 of 1025; one packet that is larger than a group.
     assert_eq!((groups(1024), groups(1025)), (4, 5));
     assert_eq!((groups(300_000), groups(1 << 30)), (4, 1));
 }

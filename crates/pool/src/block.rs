@@ -1,10 +1,11 @@
-//! A block that holds a film's bytes, and its pins.
+//! Blocks that hold a film's bytes, and their pins.
 //!
-//! Pins are counted by one atomic number in the block, the reference count of its `Arc`. Letting a pin go lowers it and
-//! does nothing else, on any thread; the pool reads it under its owner's lock, where alone new pins of an unpinned block
-//! are made. So a block without pins stays without until the pool says otherwise. A second count beside this one would be
-//! the same number twice: memory is given to another film only when the last handle to it is gone, so the second could
-//! not be lowered before the first, and each pin would cost two atomic operations instead of one.
+//! Pins are counted by one atomic number in the block, the reference count of its `Arc`. Releasing
+//! a pin only decrements it, on any thread. The pool reads it under its owner's lock, and new pins
+//! of an unpinned block are made only under that lock, so an unpinned block stays unpinned until
+//! the pool pins it. A second, separate count would be redundant: memory is given to another film
+//! only after the last handle is gone, so the second count could not be decremented before the
+//! first, and each pin would cost two atomic operations instead of one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ struct Block<M> {
     number: u32,
 }
 
-/// A block that holds bytes, as the pool has it.
+/// A block that holds bytes, as the pool keeps it.
 pub(crate) struct Resident<M>(Arc<Block<M>>);
 
 impl<M> Resident<M> {
@@ -22,24 +23,25 @@ impl<M> Resident<M> {
         Resident(Arc::new(Block { memory, number }))
     }
 
-    /// One more pin.
+    /// Adds a pin.
     pub fn pin(&self) -> Pin<M> {
         Pin(Arc::clone(&self.0))
     }
 
-    /// Whether somebody uses it.
+    /// Returns whether the block is in use.
     pub fn is_pinned(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 
-    /// The memory of a block that nobody uses.
+    /// Returns the memory of an unused block; `None` if it is pinned.
     pub fn into_memory(self) -> Option<M> {
         Arc::into_inner(self.0).map(|block| block.memory)
     }
 }
 
-/// A block in use: it is neither given to another film nor changed as long as this or a clone of it exists. Letting it go
-/// may make room for a request that waits: call [`crate::Pool::dispatch`] then.
+/// A block in use: it is neither given to another film nor changed as long as this pin or a clone
+/// of it exists. Releasing it may make room for a waiting request: call [`crate::Pool::dispatch`]
+/// then.
 pub struct Pin<M>(Arc<Block<M>>);
 
 impl<M> Pin<M> {

@@ -1,4 +1,4 @@
-//! Small numbers for films: a block is known by its film's number and its own, in eight bytes.
+//! Small numbers for films: a block is identified by its film's number and its own, in eight bytes.
 
 use std::collections::BTreeSet;
 use std::hash::Hash;
@@ -6,18 +6,18 @@ use std::hash::Hash;
 use reelway_cache::FilmId;
 use reelway_determinism::FixedMap;
 
-/// Films whose number is kept while nobody plays them and nothing of them is in memory, so that the
-/// cache policy knows how popular they were. It keeps about a kilobyte of each.
+/// Number of idle films (not open, no block in memory) whose number is kept, so that the cache
+/// policy remembers their popularity. It keeps about a kilobyte for each.
 const KEPT: usize = 4096;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry<F> {
     file: F,
-    /// Blocks that are held or on their way.
+    /// Blocks that are held or being read.
     blocks: u32,
-    /// Sources that are open.
+    /// Number of open sources.
     open: u32,
-    /// When it was last let go by all, as a count of such events.
+    /// When the film last became idle, as a count of such events.
     idle_since: u64,
 }
 
@@ -30,27 +30,27 @@ impl<F> Entry<F> {
 /// A film's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Numbered {
-    /// It is known by this number already.
+    /// The film already has this number.
     Known(FilmId),
-    /// It is known by this number from now on; whatever had it before is no more.
+    /// The film has been assigned this number. A film that had it before is forgotten.
     New(FilmId),
 }
 
 impl Numbered {
-    /// The number.
+    /// Returns the number.
     pub fn number(self) -> FilmId {
         let (Numbered::Known(number) | Numbered::New(number)) = self;
         number
     }
 }
 
-/// Which film has which number. A number lives as long as a source is open or a block is held, and
-/// longer as long as there are not too many; then it is used again.
+/// Maps films to numbers. A number remains valid while a source is open or a block is held, and
+/// afterwards until there are too many idle films; then it is reused.
 #[derive(Debug)]
 pub(crate) struct Films<F> {
     entries: Vec<Entry<F>>,
     numbers: FixedMap<F, FilmId>,
-    /// Those let go by all, the longest ago first.
+    /// Idle films, the longest idle first.
     idle: BTreeSet<(u64, FilmId)>,
     events: u64,
     kept: usize,
@@ -73,7 +73,7 @@ impl<F: Copy + Eq + Hash> Films<F> {
         }
     }
 
-    /// The number of a film that is opened once more.
+    /// Opens a film once more and returns its number.
     pub fn open(&mut self, file: F) -> Numbered {
         let number = match self.numbers.get(&file) {
             Some(number) => Numbered::Known(*number),
@@ -109,27 +109,27 @@ impl<F: Copy + Eq + Hash> Films<F> {
         number
     }
 
-    /// A source was closed.
+    /// Records that a source was closed.
     pub fn close(&mut self, number: FilmId) {
         self.change(number, |entry| entry.open -= 1);
     }
 
-    /// A block of the film has come.
+    /// Records that the pool holds one more block of the film.
     pub fn hold(&mut self, number: FilmId) {
         self.change(number, |entry| entry.blocks += 1);
     }
 
-    /// A block of the film has gone.
+    /// Records that the pool holds one block of the film less.
     pub fn let_go(&mut self, number: FilmId) {
         self.change(number, |entry| entry.blocks -= 1);
     }
 
-    /// The number of a film that is known.
+    /// Returns the number of a known film.
     pub fn number(&self, file: F) -> Option<FilmId> {
         self.numbers.get(&file).copied()
     }
 
-    /// The film of this number.
+    /// Returns the film with this number.
     pub fn file(&self, number: FilmId) -> Option<F> {
         self.entries.get(number as usize).map(|entry| entry.file)
     }

@@ -1,31 +1,32 @@
-//! The block pool's books: which block of memory holds what, who waits for what, what is read next and what is
-//! forgotten for it.
+//! The bookkeeping of the block pool: which memory block holds what, which requests are waiting,
+//! what is read next, and what is evicted for it.
 //!
-//! Pure: it reads no clock, starts no thread, takes no lock and calls nobody back. The moment comes in with each call, and
-//! what follows from a change comes out as values, which the owner carries out when it has let go of its lock:
+//! The crate is pure: it reads no clock, starts no thread, takes no lock and makes no callbacks.
+//! The time is an argument of each call. The effects of a change are returned as values, which the
+//! owner carries out after releasing its lock:
 //!
 //! | value | the owner's part |
 //! |---|---|
-//! | [`Finished`] | a request's answer, for the one whose [`World::Tag`] it carries |
-//! | [`Read`] | a read to begin; it comes back by [`Pool::read_done`] |
-//! | [`Pin`] | a block in use, until it is dropped; then [`Pool::dispatch`], if a request waits |
+//! | [`Finished`] | deliver a request's answer to the owner of its [`World::Tag`] |
+//! | [`Read`] | carry out a read; return it through [`Pool::read_done`] |
+//! | [`Pin`] | drop it after use, then call [`Pool::dispatch`] if a request is waiting |
 //!
-//! The same calls have the same outcome in every process: tables of hashes are either never iterated or only counted,
-//! their hasher has no seed, and nothing is ordered by an address. The crate `store` gives it memory, sources and
-//! threads; a simulation gives it neither.
+//! The same calls have the same outcome in every process: hash tables are never iterated, or only
+//! for counting, their hasher has no seed, and nothing is ordered by address. The crate `store`
+//! supplies memory, sources and threads; a simulation needs none of these.
 //!
-//! | file | what lives there |
+//! | file | contents |
 //! |---|---|
 //! | `world.rs` | what the pool leaves to its owner: memory, sources, tags, errors, files |
 //! | `request.rs` | requests, their answers, and reads |
-//! | `pool/` | requests find their blocks, and reads fill them |
-//! | `pool/queue.rs`, `pool/lines.rs` | a place's reads; who waits: for a lane's turn, for room, for a lane's part of the pool |
-//! | `pool/census.rs`, `pool/room.rs` | how many blocks are where; which blocks are free, made free and made ready |
+//! | `pool/` | finding the blocks of requests, and filling them by reads |
+//! | `pool/queue.rs`, `pool/lines.rs` | the reads of a place; waiting reads and requests |
+//! | `pool/census.rs`, `pool/room.rs` | blocks by state; blocks are evicted and made ready |
 //! | `block.rs` | a block that holds bytes, and its pins |
 //! | `ahead.rs` | how much memory is made ready before it is used |
 //! | `films.rs` | small numbers for films |
-//! | `news.rs` | what the cache policy learns of films and viewers |
-//! | `tier/` | the books of the tier on a local disk |
+//! | `news.rs` | information about films and viewers for the cache policy |
+//! | `tier/` | the bookkeeping of the tier on a local disk |
 #![forbid(unsafe_code)]
 
 mod ahead;

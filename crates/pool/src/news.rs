@@ -1,15 +1,15 @@
-//! What the cache policy learns of films and viewers.
+//! Information about films and viewers for the cache policy.
 
 use std::time::Duration;
 
 use reelway_cache::{Film, FilmId, Policy, ViewerId, Watching};
 
-/// News for the policy, which has to know them before it is asked for anything.
+/// News for the policy, which must receive it before its next decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum News {
-    /// A film's shape is known.
+    /// The size and duration of a film are known.
     Film(FilmId, Film),
-    /// A viewer has come to a place.
+    /// A viewer has moved to a position.
     Watches(ViewerId, Watching),
     /// A viewer has left.
     Left(ViewerId),

@@ -8,11 +8,11 @@ use reelway_time::Monotonic;
 use crate::block::Pin;
 use crate::world::World;
 
-/// What a request is for.
+/// What a request asks for.
 pub enum Purpose<W: World> {
-    /// Blocks of a film, by their numbers.
+    /// Blocks of a film, by number.
     Blocks(W::Source, Range<u32>),
-    /// So many blocks to write into.
+    /// This many empty blocks, to be written to.
     Empty(usize),
 }
 
@@ -20,22 +20,23 @@ pub enum Purpose<W: World> {
 pub struct Request<W: World> {
     /// What it is for.
     pub what: Purpose<W>,
-    /// When the blocks are needed: what is needed first is served first. Nothing is given up when it has passed.
+    /// When the blocks are needed: earlier deadlines are served first. A request is not dropped
+    /// after its deadline.
     pub deadline: Monotonic,
-    /// Comes back with the answer.
+    /// Returned with the answer.
     pub tag: W::Tag,
 }
 
-/// What a request gets.
+/// The result of a successful request.
 #[derive(Debug)]
 pub enum Given<M> {
     /// The film's blocks, in order.
     Blocks(Vec<Pin<M>>),
-    /// Empty blocks with their numbers; each comes back by [`crate::Pool::give_back`].
+    /// Empty blocks with their numbers. Each is returned through [`crate::Pool::give_back`].
     Empty(Vec<(u32, M)>),
 }
 
-/// Why a request gets nothing.
+/// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure<E> {
     /// The pool was closed.
@@ -46,9 +47,9 @@ pub enum Failure<E> {
 
 /// A request's answer.
 pub struct Finished<W: World> {
-    /// The request's.
+    /// The request's tag.
     pub tag: W::Tag,
-    /// What it gets, or why it gets nothing.
+    /// The result, or why the request failed.
     pub result: Result<Given<W::Memory>, Failure<W::Error>>,
 }
 
@@ -61,24 +62,25 @@ impl<W: World> Finished<W> {
     }
 }
 
-/// A read to be done by a source. It comes back by [`crate::Pool::read_done`], whatever became of it.
+/// A read to be carried out by a source. It is returned through [`crate::Pool::read_done`],
+/// whatever its outcome.
 pub struct Read<W: World> {
     /// The film.
     pub source: W::Source,
-    /// Whose turn it takes: the source's, or that of the tier below.
+    /// The queue in which it takes its turn: the source's, or that of the tier.
     pub queue: usize,
     /// The block.
     pub id: BlockId,
     pub(crate) number: u32,
-    /// The block's memory; `None` only while somebody else, such as the kernel, has it.
+    /// The block's memory. `None` only while another owner, such as the kernel, has it.
     pub memory: Option<W::Memory>,
-    /// When the first request for it needs it.
+    /// The earliest deadline of the requests for it.
     pub deadline: Monotonic,
-    /// When it was first asked for.
+    /// When it was first requested.
     pub asked: Monotonic,
 }
 
-/// In order of deadline, then of asking.
+/// Orders by deadline, then by the time of the request.
 pub(crate) type Urgency = (Monotonic, u64);
 
 /// A request whose missing blocks are being read.

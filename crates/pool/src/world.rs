@@ -1,39 +1,43 @@
-//! What the pool leaves to its owner.
+//! What the pool's owner supplies.
 
 use std::hash::Hash;
 use std::sync::Arc;
 
 use reelway_cache::FilmId;
 
-/// What the pool's blocks, sources and requests are. The store has pages of memory and films on disks; a simulation
-/// need not have any bytes.
+/// The types of the pool's memory, sources and requests. The store uses pages of memory and films
+/// on disks; a simulation need not have any bytes.
 pub trait World {
-    /// The memory of a block. Nobody else has it while it is free; see [`crate::Pin`].
+    /// The memory of a block. The pool is its only owner while the block is free; see
+    /// [`crate::Pin`].
     type Memory;
     /// An opened film.
     type Source: Source + Clone;
-    /// What a request carries, and its answer with it: by this the owner knows whose it is.
+    /// Identifies a request to the owner. Carried by the request and its answer.
     type Tag;
     /// Why a read failed.
     type Error: Clone;
-    /// Which file a film is: the same value is the same bytes.
+    /// Identifies a film's file: equal values mean equal bytes.
     type File: Copy + Eq + Hash;
 }
 
-/// An opened film, as far as the pool asks.
+/// An opened film, as far as the pool needs to know it.
 pub trait Source {
-    /// The number that [`crate::Pool::open`] gave it.
+    /// Returns the number assigned by [`crate::Pool::open`].
     fn number(&self) -> FilmId;
 
-    /// The film's number for a block: another one, where the block is not the same for as long as the film has its number.
+    /// Returns the film's number for a block. It differs from `number` if the block may change
+    /// while the film keeps its number.
     fn number_of(&self, _block: u32) -> FilmId {
         self.number()
     }
 
-    /// The queue of the place where it lies, a number from [`crate::Pool::add_queue`].
+    /// Returns the queue of the place where the film lies, a number from
+    /// [`crate::Pool::add_queue`].
     fn queue(&self) -> usize;
 
-    /// The queue by which a block is read: that of the place where the film lies, or of a tier that holds the block.
+    /// Returns the queue through which a block is read: that of the film's place, or of a tier that
+    /// holds the block.
     fn queue_of(&self, block: u32) -> usize;
 }
 

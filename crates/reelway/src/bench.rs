@@ -1,4 +1,4 @@
-//! `reelway bench`: one experiment, all of them, or only the tables that summarise their pages.
+//! `reelway bench`: one experiment, all of them, or only their summary tables.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -39,7 +39,8 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Does what the flags say; the exit code is 1 where a goal was missed. `cli` is the whole command line, for the help.
+    /// Does what the flags request; the exit code is 1 if a goal was missed. `cli` is the whole
+    /// command line, for the help.
     pub fn run(mut self, mut cli: clap::Command) -> anyhow::Result<ExitCode> {
         self.take_common()?;
         if let Some(dir) = &self.summary {
@@ -84,8 +85,8 @@ impl Bench {
         })
     }
 
-    /// Finds --json and --markdown behind the experiment's name, too: they mean the same on either side of it. All else
-    /// behind the name is the experiment's own.
+    /// Also finds --json and --markdown after the experiment's name: they mean the same before and
+    /// after it. All other arguments after the name are the experiment's own.
     fn take_common(&mut self) -> anyhow::Result<()> {
         let mut kept = Vec::new();
         let mut words = std::mem::take(&mut self.experiment).into_iter();
@@ -113,7 +114,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Runs each page's command as a process of its own, since experiments bind themselves to cores and start helpers.
+    /// Runs each page's command in a separate process, since experiments pin themselves to cores
+    /// and start helpers.
     fn run_all(&self) -> anyhow::Result<ExitCode> {
         let dir = self.markdown.as_ref().context("--all needs --markdown")?;
         let known: Vec<_> = reelway_bench::list().collect();
@@ -136,7 +138,8 @@ impl Bench {
                 command.args(["bench", experiment.name]).args(page.args);
                 let status = command.arg("--markdown").arg(dir).status()?;
                 all_well &= status.success();
-                // The exit code is the same for a missed goal and for a failure; only the latter leaves no figures.
+                // The exit code is the same for a missed goal and for a failure; only the latter
+                // leaves no new figures.
                 if publish::kept(dir, page.name)? == before {
                     left_out.push(page.name);
                 }

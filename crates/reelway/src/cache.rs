@@ -1,4 +1,4 @@
-//! `reelway cache`: what a server holds of films, kept or dropped through its API.
+//! `reelway cache`: shows what a server holds of films, and keeps or drops it through the API.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -108,7 +108,7 @@ struct Lacking {
     lacking: Option<u64>,
 }
 
-/// Asks the server.
+/// Sends the command to the server.
 pub fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -163,7 +163,7 @@ pub fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The token that changes need.
+/// The token, which is needed for changes.
 fn token(flags: &Flags) -> anyhow::Result<Secret> {
     if let Some(token) = &flags.token {
         return Ok(Secret::new(token.clone()).resolve()?);

@@ -1,4 +1,4 @@
-//! `reelway cachesim`: what each replacement policy would miss of a made workload or of a trace.
+//! `reelway cachesim`: the misses of each replacement policy for a generated workload or a trace.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
@@ -80,17 +80,17 @@ fn hours(hours: f64, name: &str) -> anyhow::Result<Duration> {
     Duration::try_from_secs_f64(hours * 3600.0).with_context(|| format!("--{name} {hours}"))
 }
 
-/// A cache to be tried.
+/// A cache size to be simulated.
 struct Size {
     text: String,
     bytes: u64,
     /// In the unit of `Trial::unit`.
     capacity: u64,
-    /// Objects it holds, about.
+    /// The approximate number of objects that it holds.
     slots: usize,
 }
 
-/// What is to be tried.
+/// The simulations to be run.
 struct Trial {
     requests: Requests,
     policies: Vec<String>,
@@ -114,7 +114,8 @@ impl Trial {
                 "--policy bound: only where viewers come as often as is known, and watch from start to end"
             );
         }
-        // Where blocks have one size, sections of a policy come out whole when blocks are counted.
+        // If all blocks have one size, a policy's sections are whole numbers when blocks are
+        // counted.
         let one_size = requests.one_size();
         let unit = flags.unit || one_size.is_some();
         let bytes_each = match flags.unit {
@@ -190,7 +191,7 @@ fn size(text: &str, catalogue: u64) -> anyhow::Result<u64> {
 
 fn policies(text: Option<&str>) -> anyhow::Result<Vec<String>> {
     let all = format!("{},belady", Spec::NAMES.join(","));
-    // A policy's own parameters have commas between them too: those contain an = and no name.
+    // A policy's own parameters are also separated by commas: they contain an = and no name.
     let mut policies: Vec<String> = Vec::new();
     for part in text.unwrap_or(&all).split(',').map(str::trim) {
         match policies.last_mut() {
@@ -262,7 +263,7 @@ fn percent(outcome: &Outcome) -> f64 {
     100.0 * outcome.misses as f64 / outcome.requests.max(1) as f64
 }
 
-/// Does what was asked. What is wrong with the flags or with a trace is wrong usage.
+/// Runs the simulations. Errors in the flags or in a trace count as wrong usage.
 pub fn simulate(flags: &Cachesim) -> anyhow::Result<ExitCode> {
     let trial = match Trial::new(flags) {
         Ok(trial) => trial,

@@ -1,4 +1,4 @@
-//! `reelway serve --calibrate`: measures what this machine carries, for the next start.
+//! `reelway serve --calibrate`: measures this machine's capacity for the next start.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use reelway_node::sources::places;
 
 /// Measures the machine's capacity for about `whole`, and stores the result in the state directory for the next start.
 pub fn run(config: &Config, whole: Duration) -> anyhow::Result<()> {
-    // It opens the files of the library.
+    // The calibration opens the library's files.
     reelway_sys::limits::raise_descriptors()?;
     let state = config.state_directory()?;
     let (films, _) = places(&config.films)?;
@@ -45,7 +45,7 @@ pub fn run(config: &Config, whole: Duration) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Lateness over viewers, as a picture.
+/// A chart of lateness over viewers.
 fn chart(found: &Calibration) -> String {
     let most = found.tried.last().map_or(1, |tried| tried.viewers);
     let late = found.tried.iter().map(|tried| tried.late_ms);

@@ -1,4 +1,4 @@
-//! `reelway check`: what this machine offers, and what Reelway will use of it.
+//! `reelway check`: what this machine offers, and what Reelway will use.
 
 use std::fs;
 use std::io::Read;
@@ -9,7 +9,7 @@ use reelway_sender::{Sender, SenderConfig};
 use reelway_store::{Store, StoreConfig};
 use reelway_sys::extents::Layout;
 
-/// Prints a line for each thing the machine may or may not offer.
+/// Prints a line for each feature that the machine may offer.
 pub fn run(films: &[PathBuf]) -> anyhow::Result<()> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let line = |what: &str, found: String| println!("  {what:<14} {found}");
@@ -42,7 +42,7 @@ pub fn run(films: &[PathBuf]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Which way packets leave: asked of a sender that is made for this question, on free ports.
+/// How packets are sent: taken from a sender that is created for this, on free ports.
 fn rtp() -> String {
     let config = SenderConfig {
         rtp_port: 0,
@@ -105,7 +105,7 @@ fn locked_memory() -> String {
     }
 }
 
-/// Whether films can be read past the page cache: tried on the first file that is found.
+/// Whether films can be read past the page cache: tried with the first file found.
 fn direct_io(path: &PathBuf) -> String {
     let is_file = |path: &PathBuf| fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     let file = if is_file(path) {
@@ -129,7 +129,7 @@ fn direct_io(path: &PathBuf) -> String {
     }
 }
 
-/// How films lie on their disk: of a directory, those in it and not in folders below.
+/// How films are laid out on their disk; for a directory, only the films directly in it.
 fn fragmentation(path: &PathBuf) -> String {
     const MOST: usize = 10_000;
     const BLOCK: u64 = 256 << 10;

@@ -153,7 +153,7 @@ fn port_pair(text: &str) -> Result<(u16, u16), String> {
 }
 
 impl Cli {
-    /// Runs the command; the exit code tells the caller how it went.
+    /// Runs the command, and returns the exit code.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         if self.command.only_prints() {
             pipes::end_with_the_reader();
@@ -215,7 +215,7 @@ impl Cli {
 }
 
 impl Command {
-    /// Whether it prints something and opens no connections.
+    /// Whether it only prints something and opens no connections.
     fn only_prints(&self) -> bool {
         match self {
             Command::Serve(_) | Command::Edge(_) | Command::Director(_) => {
@@ -228,7 +228,7 @@ impl Command {
         }
     }
 
-    /// The reference configuration that it prints, if it is asked for one.
+    /// The reference configuration that it prints, if requested.
     fn printed_config(&self) -> Option<&'static str> {
         let (is_asked, reference) = match self {
             Command::Serve(serve) => (serve.flags.print_config, config::REFERENCE),
@@ -241,7 +241,7 @@ impl Command {
 }
 
 impl Serve {
-    /// What is configured, by file and flags.
+    /// The configuration from the file and the flags.
     fn config(&self) -> anyhow::Result<Config> {
         let mut config = self.flags.config()?;
         if !self.films.is_empty() {
@@ -252,7 +252,7 @@ impl Serve {
 }
 
 impl Flags {
-    /// Serves what is configured, or measures the machine.
+    /// Serves with this configuration, or measures the machine.
     fn start(&self, config: Config) -> anyhow::Result<ExitCode> {
         match self.calibrate.map(Duration::from_secs) {
             Some(whole) => calibrate::run(&config, whole)?,
@@ -267,7 +267,7 @@ impl Flags {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What is configured, by file and flags.
+    /// The configuration from the file and the flags.
     fn config(&self) -> anyhow::Result<Config> {
         let mut config = match &self.config {
             Some(path) => Config::read(path)?,

@@ -18,7 +18,7 @@ use tracing::{info, warn};
 use crate::serve::{start_log, stop_signal};
 use crate::trial::Try;
 
-/// Addresses in a row that are all shown before they are made.
+/// The maximum number of consecutive addresses that are all shown before they are set.
 const MOST_SHOWN: usize = 8;
 
 /// What `reelway director` takes.
@@ -88,7 +88,7 @@ enum Other {
 }
 
 impl Director {
-    /// Directs, or sets an edge up, until told to stop.
+    /// Directs, or sets up an edge, until a signal stops it.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         if let Some(Other::Try(trial)) = self.command {
             return trial.run();
@@ -163,7 +163,7 @@ impl Director {
         }
     }
 
-    /// What is configured, by file and flags.
+    /// The configuration from the file and the flags.
     fn config(&self) -> anyhow::Result<Config> {
         let mut config = match &self.config {
             Some(path) => Config::read(path)?,
@@ -192,7 +192,7 @@ impl Director {
     }
 }
 
-/// Says which settings are made before they are.
+/// Prints the settings before they are made.
 fn say(steps: &[Step]) {
     if steps.is_empty() {
         return;
@@ -201,7 +201,7 @@ fn say(steps: &[Step]) {
     let is_address = |step: &Step| matches!(step, Step::Address { .. });
     for run in steps.chunk_by(|one, other| is_address(one) && is_address(other)) {
         match run {
-            // Of a network, whose addresses differ in their last number.
+            // The addresses of a network, which differ in their last number.
             [first, second, .., last] if run.len() > MOST_SHOWN => {
                 println!("  {first}\n  {second}\n  … and so on, each up to\n  {last}");
             }
@@ -220,7 +220,7 @@ async fn set_edge_up(steps: &[Step], address: IpAddr, keep: bool) -> anyhow::Res
     info!("this machine has the settings of an edge; they are put back when this program ends");
     stop_signal().await?;
     drop(setup);
-    // Another program may have put something there.
+    // Another program may have put a file there.
     let _ = std::fs::remove_dir(&dir);
     Ok(())
 }

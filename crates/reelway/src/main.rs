@@ -1,6 +1,6 @@
 //! The `reelway` binary: the command line.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage.
+//! Exit codes: 0 success, 1 failure, 2 wrong usage.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    // clap leaves with code 2 on wrong usage by itself.
+    // On wrong usage, clap exits with code 2 itself.
     match cli::Cli::parse().run() {
         Ok(code) => code,
         Err(error) => {

@@ -1,4 +1,4 @@
-//! `reelway serve`: one machine, every protocol, no other process.
+//! `reelway serve`: one machine, all protocols, no other process.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use reelway_origin::Address;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 
-/// Serves until told to stop.
+/// Serves until a signal stops it.
 pub fn serve(config: Config, given: Addresses) -> anyhow::Result<()> {
     reelway_sys::alloc::hold_little();
     start_log(&config)?;
@@ -24,17 +24,19 @@ pub fn serve(config: Config, given: Addresses) -> anyhow::Result<()> {
         .build()
         .context("tokio")?;
     runtime.block_on(run(config, given))?;
-    // What still blocks a thread (a disk that does not answer) must not keep the process.
+    // A thread that is still blocked (by a disk that does not answer) must not keep the process
+    // alive.
     runtime.shutdown_timeout(Duration::from_secs(1));
     Ok(())
 }
 
-/// Starts the log as it is configured.
+/// Starts the log as configured.
 pub(crate) fn start_log(config: &Config) -> anyhow::Result<()> {
-    // `notify` warns of every watch that went with its folder. What matters of that, the catalogue says. A level for it that
-    // the configuration names comes later, and holds.
+    // `notify` warns about every watch that disappears with its folder; the catalogue logs what
+    // matters. If the configuration names a level for `notify`, it comes later and takes
+    // precedence.
     let levels = format!("notify=error,{}", config.log.level);
-    // tracing's own message says the same twice.
+    // tracing's own message is redundant.
     let filter = tracing_subscriber::EnvFilter::try_new(levels).map_err(|_| {
         anyhow::anyhow!(
             "log.level = \"{}\": must be error, warn, info, debug or trace, or a filter such as info,reelway_rtsp=debug",
@@ -76,13 +78,13 @@ pub(crate) async fn stop_signal() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Tells where the server can be reached, on standard output.
+/// Prints the server's addresses on standard output.
 fn announce(config: &Config, serving: &Serving) {
     let (shown, state, udp) = (&serving.shown, &serving.state, serving.rtp);
     println!("Reelway {} serves", env!("CARGO_PKG_VERSION"));
     for film in &config.films {
         match film.to_str().filter(|text| Address::is_meant(text)) {
-            // Without what may be secret in it.
+            // Without any secret in it.
             Some(text) => println!(
                 "  {}",
                 Address::parse(text).map_or_else(
@@ -110,7 +112,8 @@ fn announce(config: &Config, serving: &Serving) {
     }
     println!();
     println!("  index and token in {}", state.display());
-    // As it is bound, not as it was wished: flags go over `listen`, and port 0 is any free one.
+    // The bound addresses, not the requested ones: flags override `listen`, and port 0 is any free
+    // one.
     let open =
         [&serving.rtsp, &serving.http].map(|bound| bound.iter().find(|at| !at.ip().is_loopback()));
     let [rtsp, http] = open;

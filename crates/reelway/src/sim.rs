@@ -34,7 +34,7 @@ pub struct Sim {
     json: Option<PathBuf>,
 }
 
-/// Says how a seed is run again, if it ends in a panic.
+/// Prints how to run a seed again, if it ends in a panic.
 struct Replay<'a> {
     seed: u64,
     flags: &'a str,
@@ -56,7 +56,7 @@ impl Drop for Replay<'_> {
     }
 }
 
-/// What came of a seed that is not as it should be: what does not hold, or that it came out differently a second time.
+/// What went wrong with a seed: its violations, or a second run that differs from the first.
 fn wrong_of(first: &Outcome, second: &Outcome) -> Vec<String> {
     let mut wrong: Vec<String> = first.violations.iter().map(ToString::to_string).collect();
     if first.trace_hash != second.trace_hash {
@@ -65,7 +65,7 @@ fn wrong_of(first: &Outcome, second: &Outcome) -> Vec<String> {
     wrong
 }
 
-/// Runs the seeds, each twice; exit code 1 if something does not hold.
+/// Runs each seed twice; the exit code is 1 if there are violations.
 pub fn simulate(flags: &Sim) -> anyhow::Result<ExitCode> {
     let config = Config {
         trace: flags.trace,

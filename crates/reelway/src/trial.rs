@@ -1,4 +1,4 @@
-//! `reelway director try`: a whole network to look at.
+//! `reelway director try`: a whole network for trying the director.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use reelway_ipvs::{IpvsError, Method, Scheduler};
 
 use crate::serve::stop_signal;
 
-/// Where the lab is in Reelway's repository: it has a kernel with IPVS.
+/// The path of the lab in Reelway's repository: it has a kernel with IPVS.
 const LAB: &str = "lab/run";
 
 /// What `reelway director try` takes.
@@ -42,7 +42,7 @@ pub struct Try {
 }
 
 impl Try {
-    /// Tries it, in this kernel or in the lab's.
+    /// Runs the trial, in this kernel or in the lab's.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         for film in &self.films {
             film.metadata()
@@ -66,7 +66,7 @@ impl Try {
             .build()
             .context("tokio")?;
         let stopped = async {
-            // Without signals it goes on to its end.
+            // If signals are not available, it continues to its end.
             if stop_signal().await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -94,7 +94,7 @@ impl Try {
         Err(lab.args(self.films).exec()).context(LAB)
     }
 
-    /// Everything but the films, as it would be typed.
+    /// All arguments except the films, as on the command line.
     fn words(&self) -> String {
         let mut words = format!(
             "--edges {} --method {} --scheduler {} --viewers {}",

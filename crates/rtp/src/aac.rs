@@ -1,4 +1,4 @@
-//! AAC over RTP (RFC 3640), mode AAC-hbr: 13 bits of size and 3 of index for each access unit.
+//! AAC over RTP (RFC 3640), mode AAC-hbr: 13 bits of size and 3 bits of index per access unit.
 
 use reelway_media::{AacConfig, TimedSample};
 
@@ -7,14 +7,14 @@ use crate::error::{Damage, PlanError, Unsupported};
 use crate::plan::{Builder, FrameInfo, MAX_AGGREGATED, Plan};
 use crate::timing::Timing;
 
-/// The longest access unit that 13 bits of size can say, in bytes.
+/// The longest access unit that 13 bits of size can express, in bytes.
 const MAX_UNIT: u32 = (1 << 13) - 1;
 
 /// Bytes of an AU header: 13 bits of size, 3 of index.
 const AU_HEADER: usize = 2;
 
-/// The longest sound of one packet, in milliseconds. A packet leaves when its first unit is due, so
-/// this is how far the last one runs ahead, and how much sound a lost packet takes with it.
+/// The most audio that one packet carries, in milliseconds. A packet leaves when its first unit is
+/// due, so this limits how early the last unit leaves, and how much audio a lost packet costs.
 const MAX_PACKET_MS: i64 = 100;
 
 #[derive(Clone, Debug)]
@@ -24,14 +24,14 @@ pub(crate) struct Aac {
     rate: u32,
     channels: u8,
     clock_rate: u32,
-    /// Ticks of the clock rate that an access unit lasts.
+    /// Duration of an access unit in ticks of the clock rate.
     unit: i64,
 }
 
 impl Aac {
-    /// `timescale`: that of the track.
+    /// Creates the packetiser. `timescale` is that of the track.
     pub fn new(config: &AacConfig, timescale: u32) -> Result<Aac, Unsupported> {
-        // The object types of ISO/IEC 14496-3 table 1.17 that are AAC in one form or another.
+        // The object types of ISO/IEC 14496-3 table 1.17 that are variants of AAC.
         if !matches!(config.object_type, 1..=6 | 17 | 19 | 20 | 23 | 29 | 39) {
             return Err(Unsupported::new(format!(
                 "MPEG-4 audio object type {} cannot be carried in RTP's AAC format; HLS and DASH play this film if \
@@ -45,8 +45,8 @@ impl Aac {
             ));
         }
         // The clock should be the sampling rate (RFC 3640 section 3.3.6). With SBR there are two:
-        // of the core coder and, twice that, of what is heard, and a film counts in either. Its own
-        // is taken, so that no timestamp has to be rounded.
+        // that of the core coder and, twice as high, that of the output. A film may use either for
+        // its timescale. The film's choice is adopted, so that no timestamp is rounded.
         let twice = config.rate.saturating_mul(2);
         let clock_rate = if timescale == twice {
             twice
@@ -114,8 +114,8 @@ impl Aac {
         Ok(out.finish())
     }
 
-    /// How many of `samples` share the first packet: as long as they fit, and as the receiver, who
-    /// is told the time of the first only, would reckon their times right.
+    /// Returns how many of `samples` share the first packet: as many as fit, and as long as the
+    /// receiver, which only gets the first timestamp, would compute the right times for the others.
     fn together(
         &self,
         samples: &[TimedSample],
@@ -132,7 +132,7 @@ impl Aac {
             .take_while(|(nth, unit)| {
                 let size = unit.sample.size as usize;
                 bytes += AU_HEADER + size;
-                // A film's coarser ticks make the times jitter by one either way.
+                // A film's coarser ticks make the times jitter by one tick in either direction.
                 let expected = begin.saturating_add(*nth as i64 * self.unit);
                 let off = timing.rtp(unit).saturating_sub(expected).saturating_abs();
                 let tick = i64::from(self.clock_rate / timing.timescale) + 1;
@@ -142,7 +142,7 @@ impl Aac {
             .max(1)
     }
 
-    /// Encoding name and format parameters (RFC 3640 sections 4.1 and 3.3.6).
+    /// Returns encoding name and format parameters (RFC 3640 sections 4.1 and 3.3.6).
     pub fn sdp(&self) -> (String, String) {
         let config: String = self
             .config
@@ -172,7 +172,7 @@ impl Aac {
             // High Efficiency AAC profile, levels 2 to 5.
             5 if rate <= 24_000 && channels <= 2 => 0x2c,
             5 if rate <= 48_000 && channels <= 2 => 0x2d,
-            // Level 4 allows more than 24 kHz to the core of SBR in one or two channels only.
+            // Level 4 limits the core of SBR to 24 kHz with more than two channels.
             5 if rate <= 24_000 => 0x2e,
             5 => 0x2f,
             // High Efficiency AAC v2 profile, levels 2 and 3.
@@ -184,14 +184,15 @@ impl Aac {
     }
 }
 
-/// One packet of whole access units.
+/// Adds one packet of whole access units.
 fn units(out: &mut Builder, samples: &[TimedSample]) {
     let mut head = [0; 2 + AU_HEADER * MAX_AGGREGATED];
     let len = 2 + AU_HEADER * samples.len();
     // AU-headers-length, in bits.
     head[..2].copy_from_slice(&((samples.len() * AU_HEADER * 8) as u16).to_be_bytes());
     for (header, unit) in head[2..].chunks_exact_mut(AU_HEADER).zip(samples) {
-        // Size, then index (of the first) or distance less one (of the others): always 0.
+        // The size, then the index (first unit) or index delta minus one (others), which is always
+        // 0.
         header.copy_from_slice(&((unit.sample.size as u16) << 3).to_be_bytes());
     }
     out.inline(&head[..len]);
@@ -201,8 +202,8 @@ fn units(out: &mut Builder, samples: &[TimedSample]) {
     out.end_packet(true);
 }
 
-/// One access unit in several packets of equal size (the last may be shorter), each with the header
-/// of the whole unit; the marker on the last (RFC 3640 section 3.2.3).
+/// Adds one access unit as several packets of equal size (the last may be shorter). Each has the
+/// header of the whole unit; the last has the marker (RFC 3640 section 3.2.3).
 fn fragments(out: &mut Builder, unit: &TimedSample, max_payload: usize) {
     let size = unit.sample.size;
     let [high, low] = ((size as u16) << 3).to_be_bytes();

@@ -1,4 +1,5 @@
-//! AV1 over RTP (RTP Payload Format For AV1, v1.0.0): the open bitstream units (OBUs) of a temporal unit, without their sizes.
+//! AV1 over RTP (RTP Payload Format For AV1, v1.0.0): the open bitstream units (OBUs) of a temporal
+//! unit, without their size fields.
 
 use reelway_media::TimedSample;
 
@@ -7,11 +8,11 @@ use crate::error::PlanError;
 use crate::plan::{Builder, MAX_AGGREGATED, Plan};
 use crate::timing::Timing;
 
-/// Ticks a second (section 4.1).
+/// Clock rate in Hz (section 4.1).
 pub(crate) const CLOCK_RATE: u32 = 90_000;
 
-/// The aggregation header (section 4.4): the first element goes on from the packet before, the last goes on in the next, and a
-/// coded video sequence begins.
+/// Flags of the aggregation header (section 4.4): the first element continues one of the previous
+/// packet, the last element continues in the next packet, and a coded video sequence begins.
 const Z: u8 = 0x80;
 const Y: u8 = 0x40;
 const N: u8 = 0x08;
@@ -26,10 +27,10 @@ const PADDING: u8 = 15;
 const EXTENSION: u8 = 0x04;
 const HAS_SIZE: u8 = 0x02;
 
-/// A smaller part of an OBU is not worth a packet's place.
+/// Smallest fragment of an OBU, in bytes, that is worth adding to a packet.
 const LEAST_PART: u32 = 8;
 
-/// Encoding name and format parameters (section 7.2.2) of a track with this `av1C`.
+/// Returns encoding name and format parameters (section 7.2.2) for a track with this `av1C`.
 pub(crate) fn sdp(av1c: &[u8]) -> (String, String) {
     let (profile, tier) = (av1c.get(1).copied(), av1c.get(2).copied());
     let (profile, tier) = (profile.unwrap_or(0), tier.unwrap_or(0) >> 7);
@@ -41,7 +42,8 @@ pub(crate) fn sdp(av1c: &[u8]) -> (String, String) {
     (format!("AV1/{CLOCK_RATE}"), fmtp)
 }
 
-/// The sequence header of `av1C` (AV1 Codec ISO Media File Format Binding 2.3.3), which not every key frame has before it.
+/// Returns the sequence header of `av1C` (AV1 Codec ISO Media File Format Binding 2.3.3), which not
+/// every key frame repeats.
 pub(crate) fn preface(av1c: &[u8], max_payload: usize) -> Plan {
     let units = av1c.get(4..).unwrap_or_default();
     let Ok(Some(unit)) = Unit::read(&units, 0, units.len() as u64) else {
@@ -51,7 +53,7 @@ pub(crate) fn preface(av1c: &[u8], max_payload: usize) -> Plan {
     let whole = [&unit.head[..unit.head_len], &units[body]].concat();
     let mut out = Builder::default();
     if unit.kind() == SEQUENCE_HEADER && whole.len() < max_payload {
-        // One element, whose size is that of the packet.
+        // The only element takes its size from the packet.
         out.inline(&[N | 1 << 4]);
         out.inline(&whole);
         out.end_packet(false);
@@ -63,7 +65,7 @@ pub(crate) fn preface(av1c: &[u8], max_payload: usize) -> Plan {
     out.finish()
 }
 
-/// An OBU: its header as it is sent, and where the rest of it lies.
+/// An OBU: its header as it is sent, and the range of its payload.
 #[derive(Clone, Copy, Debug)]
 struct Unit {
     head: [u8; 2],
@@ -77,7 +79,8 @@ impl Unit {
         self.head[0] >> 3 & 0xf
     }
 
-    /// The unit at `at`, in bytes up to `end`; `None`: there is none any more, or what is there is none.
+    /// Reads the unit at `at`, in bytes up to `end`; `None` at the end, or if there is no valid
+    /// unit.
     fn read(bytes: &dyn Bytes, at: u64, end: u64) -> Result<Option<Unit>, PlanError> {
         let mut next = at;
         let mut byte = || -> Result<Option<u8>, PlanError> {
@@ -125,10 +128,10 @@ impl Unit {
     }
 }
 
-/// The largest size that two bytes say.
+/// The largest size that two bytes can express.
 const MOST_SIZED: u32 = (1 << 14) - 1;
 
-/// How a size of at most [`MOST_SIZED`] is written before an element.
+/// Encodes a size of at most [`MOST_SIZED`], as it precedes an element.
 fn leb128(size: u32) -> ([u8; 2], usize) {
     match size {
         0..0x80 => ([size as u8, 0], 1),
@@ -136,14 +139,14 @@ fn leb128(size: u32) -> ([u8; 2], usize) {
     }
 }
 
-/// Puts units into packets.
+/// Distributes units over packets.
 struct Packer {
     out: Builder,
     room: u32,
-    /// Elements of the packet being made, and what they take.
+    /// Elements of the packet being made, and the bytes they take.
     elements: Vec<Element>,
     filled: u32,
-    /// The first element goes on from the packet before.
+    /// The first element continues one of the previous packet.
     goes_on: bool,
     begins: bool,
 }
@@ -156,7 +159,7 @@ struct Element {
 }
 
 impl Packer {
-    /// Ends the packet being made; the last element `continues` in the next one.
+    /// Ends the packet being made; with `continues`, its last element goes on in the next one.
     fn flush(&mut self, continues: bool) {
         if self.elements.is_empty() {
             return;
@@ -178,13 +181,13 @@ impl Packer {
         let (mut at, mut head_len) = (unit.body, unit.head_len);
         loop {
             let left = (unit.end - at) as u32;
-            // A size takes two bytes at most.
+            // A size field takes at most two bytes.
             let head = head_len as u32 + 2;
             let free = self.room.saturating_sub(self.filled);
             let is_full =
                 self.elements.len() == MAX_AGGREGATED || free < head + left.min(LEAST_PART);
             if is_full {
-                // What goes on begins the next packet anyway.
+                // A unit that continues always begins in an empty packet, so none is cut here.
                 self.flush(false);
                 continue;
             }

@@ -1,9 +1,9 @@
-//! Where a plan's maker finds the film's bytes.
+//! Access to the bytes of a film while its packets are planned.
 
 /// Bytes of a film that are in memory.
 pub trait Bytes {
-    /// Copies the film's bytes from `offset` on into all of `buf`; false (and `buf` undefined) if
-    /// not all of them are there.
+    /// Copies the film's bytes that begin at `offset` into `buf`, filling it. Returns false (and
+    /// leaves `buf` undefined) if not all of them are in memory.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> bool;
 }
 

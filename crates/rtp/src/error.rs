@@ -1,10 +1,10 @@
-//! Why a track does not go over RTP, or a run of its samples cannot be planned.
+//! Reasons why a track cannot be sent over RTP, or why its samples cannot be planned.
 
-/// Why a track does not go over RTP, in words for people.
+/// Why a track cannot be sent over RTP, in words for users.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Unsupported {
-    /// A sentence fit for the film's list of reasons.
+    /// A sentence for the film's list of reasons.
     pub reason: String,
 }
 
@@ -19,15 +19,15 @@ impl Unsupported {
 /// Why a run of samples could not be planned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// The bytes of a sample were not in memory: the caller must have them all.
+    /// Bytes of a sample were not in memory; the caller must provide all of them.
     #[error("byte {offset} of the film is needed and not in memory")]
     Missing {
-        /// Where in the film file.
+        /// Offset in the film file.
         offset: u64,
     },
 }
 
-/// What of a sample cannot be sent, since it is not what it should be. What comes before it in the sample is sent.
+/// The part of a sample that is malformed and cannot be sent. The part before it is sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     /// A NAL unit reaches beyond the end of its sample.
@@ -35,23 +35,23 @@ pub enum Damage {
         "byte {offset}: a NAL unit of {length} bytes, but only {left} are left of its sample; the film is damaged here"
     )]
     NalTooLong {
-        /// Where in the film file the length stands.
+        /// Offset of the length field in the film file.
         offset: u64,
-        /// The length it says, in bytes.
+        /// The length it states, in bytes.
         length: u32,
-        /// Bytes left of the sample after the length.
+        /// Bytes that remain in the sample after the length field.
         left: u32,
     },
-    /// An access unit is longer than its payload format can say, or one that cannot be divided.
+    /// An access unit is longer than its payload format can express, or cannot be fragmented.
     #[error(
         "byte {offset}: an access unit of {length} bytes, the payload format carries at most {most}; the film is damaged here"
     )]
     UnitTooLong {
-        /// Where in the film file.
+        /// Offset in the film file.
         offset: u64,
         /// Its length in bytes.
         length: u32,
-        /// The most the format carries.
+        /// The most that the format carries, in bytes.
         most: u32,
     },
 }

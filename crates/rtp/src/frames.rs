@@ -1,5 +1,5 @@
-//! Frames of sound over RTP, one in each packet or several packets for one: MPEG audio (RFC 2250), AC-3 (RFC 4184), E-AC-3
-//! (RFC 4598), Vorbis (RFC 5215).
+//! Audio frames over RTP, one per packet or one in several packets: MPEG audio (RFC 2250), AC-3
+//! (RFC 4184), E-AC-3 (RFC 4598), Vorbis (RFC 5215).
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
@@ -9,10 +9,10 @@ use crate::mpeg::CLOCK_RATE;
 use crate::plan::{Builder, FrameInfo, Plan};
 use crate::timing::Timing;
 
-/// What goes ahead of frames.
+/// The payload format of audio frames, which determines the payload header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Frames {
-    /// MPEG-1 and MPEG-2 sound (RFC 2250 section 3.5).
+    /// MPEG-1 and MPEG-2 audio (RFC 2250 section 3.5).
     Mpeg,
     /// AC-3 (RFC 4184 section 4.1.1).
     Ac3,
@@ -22,8 +22,8 @@ pub(crate) enum Frames {
     Vorbis,
 }
 
-/// The track's sampling rate: ticks a second of all but MPEG audio (RFC 4184 section 3, RFC 4598 section 3, RFC 5215
-/// section 2.1).
+/// Returns the track's sampling rate, which is the RTP clock rate of all formats but MPEG audio
+/// (RFC 4184 section 3, RFC 4598 section 3, RFC 5215 section 2.1).
 pub(crate) fn rate(track: &Track) -> u32 {
     track
         .sound
@@ -31,22 +31,23 @@ pub(crate) fn rate(track: &Track) -> u32 {
         .map_or(48_000, |sound| sound.rate.max(1))
 }
 
-/// Names the headers that packets of Vorbis are decoded with. A session has one set of them.
+/// Identifies the Vorbis headers that packets are decoded with. A session has only one set of them.
 const IDENT: u32 = 1;
 
-/// The headers of Vorbis as its session description has them (RFC 5215 section 3.2.1).
+/// Returns the Vorbis headers as packed for the session description (RFC 5215 section 3.2.1).
 fn packed(config: &VorbisConfig) -> Vec<u8> {
     let (headers, [second, third]) = config.headers();
     let [_, ident @ ..] = IDENT.to_be_bytes();
     let length = (headers.len() as u16).to_be_bytes();
-    // How many sets there are, and how many headers follow the first of this one. Both lengths are below 128.
+    // One set; then the number of headers after its first, and the lengths of all but the last,
+    // each below 128.
     let lengths = [2, second as u8, (third - second) as u8];
     [&1u32.to_be_bytes()[..], &ident, &length, &lengths, &headers].concat()
 }
 
 impl Frames {
-    /// Encoding name and format parameters (RFC 3555 section 4.1.17, RFC 4184 section 5.1, RFC 4598 section 5.1,
-    /// RFC 5215 section 6.1).
+    /// Returns encoding name and format parameters (RFC 3555 section 4.1.17, RFC 4184 section 5.1,
+    /// RFC 4598 section 5.1, RFC 5215 section 6.1).
     pub fn sdp(self, track: &Track) -> (String, String) {
         let encoding = match self {
             Frames::Mpeg => format!("MPA/{CLOCK_RATE}"),
@@ -75,13 +76,14 @@ impl Frames {
         }
     }
 
-    /// What goes ahead of the part of a frame of `size` bytes that begins at byte `at` of it, when it is sent in `parts`, the first
-    /// of `first` bytes.
+    /// Returns the payload header of the part that begins at byte `at` of a frame. The frame has
+    /// `size` bytes and is sent in `parts` parts, the first of which has `first` bytes.
     fn head(self, at: u32, size: u32, first: u32, parts: u32) -> Vec<u8> {
         match self {
             Frames::Mpeg => (at & 0xffff).to_be_bytes().to_vec(),
             Frames::Ac3 => {
-                // Whole; the first part with the five eighths that can be decoded alone, or less; a later part.
+                // 0: a whole frame; 1: a first part with at least the 5/8 that can be decoded
+                // alone; 2: a shorter first part; 3: a later part.
                 let kind = match (parts, at) {
                     (1, _) => 0,
                     (_, 0) if first >= size.div_ceil(8) * 5 => 1,
@@ -90,11 +92,11 @@ impl Frames {
                 };
                 vec![kind, parts.min(255) as u8]
             }
-            // Whether it is a fragment; of how many, or how many frames there are.
+            // Whether it is a fragment; then the number of fragments, or of frames.
             Frames::Eac3 => vec![u8::from(parts > 1), parts.min(255) as u8],
             Frames::Vorbis => {
                 let part = first.min(size - at);
-                // Whole, the first part, one between, the last part; how many packets of Vorbis are whole.
+                // Whole, first, middle or last part; then the number of whole Vorbis packets.
                 let fragment: u8 = match (parts, at) {
                     (1, _) => 0,
                     (_, 0) => 1,
@@ -122,7 +124,8 @@ impl Frames {
                 let at = part * room;
                 out.inline(&self.head(at, size, room.min(size), parts));
                 out.film(offset + u64::from(at), room.min(size - at));
-                // AC-3 and E-AC-3 mark the end of a frame, MPEG audio the beginning of sound after silence, Vorbis nothing.
+                // In AC-3 and E-AC-3 the marker ends a frame. In MPEG audio it begins audio after
+                // silence; Vorbis has none.
                 let is_last = part + 1 == parts;
                 out.end_packet(is_last && matches!(self, Frames::Ac3 | Frames::Eac3));
             }

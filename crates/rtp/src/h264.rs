@@ -12,7 +12,7 @@ use crate::nal::{self, NalFormat, NalHeader, Role};
 use crate::plan::Plan;
 use crate::timing::Timing;
 
-/// Ticks a second (RFC 6184 section 5.1).
+/// Clock rate in Hz (RFC 6184 section 5.1).
 pub(crate) const CLOCK_RATE: u32 = 90_000;
 
 const STAP_A: u8 = 24;
@@ -62,7 +62,7 @@ impl H264 {
         nal::preface(self, self.sets.iter(), max_payload)
     }
 
-    /// Encoding name and format parameters (RFC 6184 section 8.1).
+    /// Returns encoding name and format parameters (RFC 6184 section 8.1).
     pub fn sdp(&self) -> (String, String) {
         let [profile, compatibility, level] = self.profile;
         let mut fmtp = format!(
@@ -84,13 +84,13 @@ impl NalFormat for H264 {
             // Slices and their data partitions (ITU-T H.264 table 7-1).
             1..=5 if header & 0x60 == 0 => Role::Disposable,
             1..=5 => Role::Reference,
-            // Access unit delimiter; unspecified types, which are RTP's own packets here.
+            // Access unit delimiters, and unspecified types, which RTP uses for its own packets.
             0 | 9 | 24.. => Role::Drop,
             _ => Role::Other,
         }
     }
 
-    /// RFC 6184 section 5.7.1: F is set if it is in any, NRI is the greatest.
+    /// RFC 6184 section 5.7.1: F is set if any unit has it, NRI is the highest of all units.
     fn aggregate(headers: impl Iterator<Item = NalHeader>) -> NalHeader {
         let (forbidden, nri) = headers.fold((0, 0), |(forbidden, nri), [header, _]| {
             (

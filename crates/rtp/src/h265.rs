@@ -12,7 +12,7 @@ use crate::nal::{self, NalFormat, NalHeader, Role};
 use crate::plan::Plan;
 use crate::timing::Timing;
 
-/// Ticks a second (RFC 7798 section 4.1).
+/// Clock rate in Hz (RFC 7798 section 4.1).
 pub(crate) const CLOCK_RATE: u32 = 90_000;
 
 const AP: u8 = 48;
@@ -25,8 +25,8 @@ pub(crate) struct H265 {
     vps: Vec<Vec<u8>>,
     sps: Vec<Vec<u8>>,
     pps: Vec<Vec<u8>>,
-    /// nuh_temporal_id_plus1 of the highest sub-layer: only there no other picture of the same or a
-    /// higher one needs a non-reference picture. 0 when unknown.
+    /// nuh_temporal_id_plus1 of the highest sub-layer; 0 if unknown. Only in this sub-layer is a
+    /// non-reference picture not needed by any other picture of the same or a higher sub-layer.
     highest: u8,
 }
 
@@ -80,7 +80,7 @@ impl H265 {
         )
     }
 
-    /// Encoding name and format parameters (RFC 7798 section 7.1).
+    /// Returns encoding name and format parameters (RFC 7798 section 7.1).
     pub fn sdp(&self) -> (String, String) {
         let p = &self.profile;
         let mut fmtp = format!(
@@ -128,13 +128,14 @@ impl NalFormat for H265 {
             // Even types below 16 are sub-layer non-reference pictures (ITU-T H.265 table 7-1).
             even @ 0..16 if even % 2 == 0 && header[1] & 7 == self.highest => Role::Disposable,
             0..32 => Role::Reference,
-            // Access unit delimiter; unspecified types, which are RTP's own packets here.
+            // Access unit delimiters, and unspecified types, which RTP uses for its own packets.
             35 | 48.. => Role::Drop,
             _ => Role::Other,
         }
     }
 
-    /// RFC 7798 section 4.4.2: F is set if it is in any, layer and temporal id are the lowest.
+    /// RFC 7798 section 4.4.2: F is set if any unit has it, layer and temporal ID are the lowest of
+    /// all units.
     fn aggregate(headers: impl Iterator<Item = NalHeader>) -> NalHeader {
         let (mut forbidden, mut layer, mut temporal) = (0, 63, 7);
         for [high, low] in headers {

@@ -17,10 +17,10 @@ pub struct Header {
 }
 
 impl Header {
-    /// Bytes of the header.
+    /// Size of the header in bytes.
     pub const BYTES: usize = 12;
 
-    /// The header as it goes on the wire.
+    /// Returns the header in wire format.
     pub fn to_bytes(self) -> [u8; Header::BYTES] {
         let mut out = [0; Header::BYTES];
         out[0] = 2 << 6;
@@ -32,8 +32,8 @@ impl Header {
     }
 }
 
-/// Bytes that a packet sent again has before the payload of the lost one: its sequence number
-/// (RFC 4588 section 4, in network order).
+/// Bytes of the retransmission payload header: the original sequence number in network order, ahead
+/// of the original payload (RFC 4588 section 4).
 pub const RTX_BYTES: usize = 2;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! What goes out over RTP, decided before any viewer comes.
+//! Everything about RTP output that is known before a viewer connects.
 //!
-//! What lives here: payload formats ([`Payload`]), the packet plan of a
-//! group of samples ([`Plan`]), the RTP header ([`Header`]), RTCP ([`rtcp`]) and SDP ([`sdp`]). The
-//! crate is pure: it opens nothing, sends nothing, and knows no clock.
+//! The crate holds payload formats ([`Payload`]), the packet plan of a group of samples ([`Plan`]),
+//! the RTP header ([`Header`]), RTCP ([`rtcp`]) and SDP ([`sdp`]). It is pure: it opens no files,
+//! sends nothing and reads no clock.
 //!
-//! A plan belongs to a film, not to a viewer. It says of every packet which bytes of the film file
-//! it carries, which few bytes stand between them, and when it is due. No media byte is copied; the
+//! A plan belongs to a film, not to a viewer. For each packet it records which bytes of the film
+//! file it carries, the few bytes between them, and when it is due. No media byte is copied; the
 //! sender gathers the pieces and adds the four fields that differ between viewers: payload type,
 //! SSRC, first sequence number and timestamp base.
 #![forbid(unsafe_code)]

@@ -1,4 +1,5 @@
-//! MPEG transport streams over RTP as they are (RFC 2250 section 2): whole packets of 188 bytes, as many as fit.
+//! MPEG transport streams over RTP (RFC 2250 section 2): whole packets of 188 bytes, unchanged, as
+//! many as fit.
 
 use reelway_media::{Nanos, TimedSample};
 
@@ -6,22 +7,22 @@ use crate::error::Unsupported;
 use crate::plan::{Builder, FrameInfo, Plan};
 use crate::timing::Timing;
 
-/// Ticks a second of RTP timestamps (RFC 2250 section 2.1).
+/// RTP clock rate in Hz (RFC 2250 section 2.1).
 pub(crate) const CLOCK_RATE: u32 = 90_000;
-/// The payload type (RFC 3551 section 6).
+/// The static payload type (RFC 3551 section 6).
 pub(crate) const TYPE: u8 = 33;
-/// Bytes of a packet of the stream.
+/// Size of a transport stream packet in bytes.
 const PACKET: usize = 188;
 
-/// Bytes of the stream in a packet of RTP.
+/// Returns how many bytes of the stream an RTP packet carries.
 fn room(max_payload: usize) -> usize {
     max_payload / PACKET * PACKET
 }
 
-/// Whether a packet of the stream fits into one of RTP.
+/// Checks that a transport stream packet fits into an RTP packet.
 ///
 /// # Errors
-/// It does not.
+/// Fails if it does not fit.
 pub(crate) fn check(max_payload: usize) -> Result<(), Unsupported> {
     match room(max_payload) {
         0 => Err(Unsupported::new(
@@ -31,12 +32,12 @@ pub(crate) fn check(max_payload: usize) -> Result<(), Unsupported> {
     }
 }
 
-/// Encoding name and format parameters.
+/// Returns encoding name and format parameters.
 pub(crate) fn sdp() -> (String, String) {
     (format!("MP2T/{CLOCK_RATE}"), String::new())
 }
 
-/// The stream's PAT and PMT: without them, no receiver knows what follows.
+/// Returns the stream's PAT and PMT, without which no receiver can interpret what follows.
 pub(crate) fn preface(tables: &[u8], max_payload: usize) -> Plan {
     let mut out = Builder::default();
     for packets in tables.chunks(room(max_payload)) {
@@ -50,8 +51,8 @@ pub(crate) fn preface(tables: &[u8], max_payload: usize) -> Plan {
     out.finish()
 }
 
-/// Each packet of RTP has a time of its own: that at which its first byte is sent, as between two times that the stream states,
-/// it is sent evenly.
+/// Plans samples so that each RTP packet has its own time: that of its first byte, if the bytes
+/// between two times that the stream states are sent evenly.
 pub(crate) fn plan(samples: &[TimedSample], timing: Timing, max_payload: usize) -> Plan {
     let room = room(max_payload) as u32;
     let mut out = Builder::default();

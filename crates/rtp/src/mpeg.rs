@@ -1,4 +1,4 @@
-//! MPEG-1 and MPEG-2 picture over RTP (RFC 2250 section 3): slices are kept whole where they fit a packet.
+//! MPEG-1 and MPEG-2 video over RTP (RFC 2250 section 3): slices that fit into a packet stay whole.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use crate::error::PlanError;
 use crate::plan::{Builder, FrameInfo, Plan};
 use crate::timing::Timing;
 
-/// Ticks a second (RFC 2250 section 3.3).
+/// Clock rate in Hz (RFC 2250 section 3.3).
 pub(crate) const CLOCK_RATE: u32 = 90_000;
 
-/// Bytes of the header ahead of each packet's part of the stream.
+/// Size of the payload header in bytes.
 const HEAD: usize = 4;
 
 /// Start codes (ISO/IEC 13818-2 table 6-1).
@@ -32,7 +32,7 @@ impl MpegVideo {
         }
     }
 
-    /// The sequence header, which not every picture has that decoders may start at.
+    /// Returns the sequence header, which not every sync picture repeats.
     pub fn preface(&self, max_payload: usize) -> Plan {
         let mut out = Builder::default();
         let whole = &self.sequence[..];
@@ -50,12 +50,12 @@ impl MpegVideo {
     }
 }
 
-/// Encoding name and format parameters.
+/// Returns encoding name and format parameters.
 pub(crate) fn sdp() -> (String, String) {
     (format!("MPV/{CLOCK_RATE}"), String::new())
 }
 
-/// What a picture's header says.
+/// The fields of a picture header that RTP repeats.
 #[derive(Clone, Copy, Debug, Default)]
 struct PictureHead {
     temporal_reference: u16,
@@ -66,7 +66,7 @@ struct PictureHead {
 }
 
 impl PictureHead {
-    /// Of what follows the start code.
+    /// Parses the bytes that follow the start code.
     fn parse(bytes: &[u8]) -> PictureHead {
         let word = |at: usize| u64::from(bytes.get(at).copied().unwrap_or(0));
         let bits = (0..6).fold(0, |bits, at| bits << 8 | word(at));
@@ -87,23 +87,24 @@ impl PictureHead {
     }
 }
 
-/// The header of a packet: whether a sequence header is in it, and whether a slice begins and ends in it.
+/// Returns a payload header. The flags state whether the packet contains a sequence header, begins
+/// a slice and ends a slice.
 fn head(picture: &PictureHead, sequence: bool, begins: bool, ends: bool) -> [u8; HEAD] {
     let [high, low] = picture.temporal_reference.to_be_bytes();
     let flags = u8::from(sequence) << 5 | u8::from(begins) << 4 | u8::from(ends) << 3;
     [high & 3, low, flags | picture.kind & 7, picture.vectors]
 }
 
-/// Bytes of a picture that stay together: all headers, or a slice.
+/// Bytes of a picture that stay together: consecutive headers, or a slice.
 struct Chunk {
     start: usize,
     end: usize,
     is_slice: bool,
-    /// Of the picture, or the field, that it belongs to.
+    /// Header of the picture or field that the chunk belongs to.
     picture: PictureHead,
 }
 
-/// The parts of a picture, and whether a sequence header is ahead of it.
+/// Splits a picture into chunks; also returns whether it contains a sequence header.
 fn chunks(bytes: &[u8]) -> (Vec<Chunk>, bool) {
     let (mut chunks, mut picture, mut sequence): (Vec<Chunk>, _, _) =
         (Vec::new(), PictureHead::default(), false);
@@ -173,7 +174,8 @@ pub(crate) fn plan(
     Ok(out.finish())
 }
 
-/// The packets of a picture whose first byte is at `offset` of the film; each takes `room` bytes of it.
+/// Adds the packets of a picture whose first byte is at `offset` in the film; each carries at most
+/// `room` bytes of it.
 fn packets(out: &mut Builder, offset: u64, chunks: &[Chunk], sequence: bool, room: usize) {
     let mut put = |range: Range<usize>, picture: &PictureHead, begins: bool, ends: bool| {
         let has_sequence = sequence && range.start == 0;
@@ -182,10 +184,11 @@ fn packets(out: &mut Builder, offset: u64, chunks: &[Chunk], sequence: bool, roo
         out.film(offset + range.start as u64, len);
         out.end_packet(false);
     };
-    // Whole chunks that wait to be sent, and whether a slice is the last of them.
+    // Range of whole chunks not yet sent, and whether it contains slices.
     let (mut waits, mut slices, mut picture) = (0..0, false, PictureHead::default());
     for chunk in chunks {
-        // Headers are the first in their packet (section 3.1), and those of a second field have their own.
+        // Headers come first in their packet (section 3.1), so those of a second field begin a new
+        // one.
         let is_full = chunk.end - waits.start > room;
         if !waits.is_empty() && (is_full || (slices && !chunk.is_slice)) {
             put(waits.clone(), &picture, slices, slices);
@@ -193,7 +196,7 @@ fn packets(out: &mut Builder, offset: u64, chunks: &[Chunk], sequence: bool, roo
         }
         picture = chunk.picture;
         if chunk.end - chunk.start > room {
-            // Too long for a packet: what follows begins a new one.
+            // Too long for one packet; the chunk after it begins a new one.
             let mut at = chunk.start;
             while at < chunk.end {
                 let to = (at + room).min(chunk.end);

@@ -1,5 +1,5 @@
-//! MPEG-4 Visual over RTP (RFC 6416 section 5): a picture in as many packets as it needs, with nothing ahead of its parts. What
-//! decoders are set up by stands in the session description.
+//! MPEG-4 Visual over RTP (RFC 6416 section 5): a picture in as many packets as it needs, without
+//! payload headers. The decoder configuration is in the session description.
 
 use std::fmt::Write;
 
@@ -8,10 +8,11 @@ use reelway_media::{Mpeg4Visual, TimedSample};
 use crate::plan::{Builder, Plan, parts};
 use crate::timing::Timing;
 
-/// Ticks a second (RFC 6416 section 5.1: where the rate of the times in the stream is not used).
+/// Clock rate in Hz (RFC 6416 section 5.1: the default, if the stream's own time resolution is not
+/// used).
 pub(crate) const CLOCK_RATE: u32 = 90_000;
 
-/// Encoding name and format parameters (RFC 6416 section 7.1).
+/// Returns encoding name and format parameters (RFC 6416 section 7.1).
 pub(crate) fn sdp(config: &Mpeg4Visual) -> (String, String) {
     let mut fmtp = format!("profile-level-id={}", config.profile());
     if !config.headers.is_empty() {

@@ -1,5 +1,5 @@
-//! What H.264 and H.265 share: NAL units with a length before each, put into packets singly, several
-//! to a packet, or in fragments.
+//! Code shared by H.264 and H.265: length-prefixed NAL units, put into packets singly, several to a
+//! packet, or in fragments.
 
 use reelway_media::TimedSample;
 
@@ -11,32 +11,32 @@ use crate::timing::Timing;
 /// The first bytes of a NAL unit: one for H.264 (the second is then 0), two for H.265.
 pub(crate) type NalHeader = [u8; 2];
 
-/// What a NAL unit is to the decoding of others.
+/// The role of a NAL unit in decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// A part of a picture from which others are decoded.
+    /// Part of a picture from which others are decoded.
     Reference,
-    /// A part of a picture that no other needs.
+    /// Part of a picture that no other picture needs.
     Disposable,
-    /// Not a part of a picture: parameter sets, SEI and such.
+    /// Not part of a picture, such as parameter sets and SEI.
     Other,
-    /// Not to be sent: access unit delimiters, which RTP's marker replaces, and types that mean
-    /// something else over RTP.
+    /// Not sent: access unit delimiters, which RTP's marker replaces, and types with another
+    /// meaning over RTP.
     Drop,
 }
 
-/// What differs between the two formats.
+/// The differences between the two formats.
 pub(crate) trait NalFormat {
-    /// Bytes of the NAL header.
+    /// Size of the NAL header in bytes.
     const HEADER: usize;
 
-    /// What to do with a NAL unit.
+    /// Returns the role of a NAL unit.
     fn role(&self, header: NalHeader) -> Role;
 
-    /// The payload header of an aggregation packet of units with these headers.
+    /// Returns the payload header of an aggregation packet for units with these headers.
     fn aggregate(headers: impl Iterator<Item = NalHeader>) -> NalHeader;
 
-    /// Payload and fragment header of a unit's fragment: `HEADER + 1` bytes.
+    /// Returns payload header and fragment header of a unit's fragment: `HEADER + 1` bytes.
     fn fragment(header: NalHeader, first: bool, last: bool) -> [u8; 3];
 }
 
@@ -45,12 +45,13 @@ pub(crate) trait NalFormat {
 struct Nal {
     /// First byte of the unit.
     offset: u64,
-    /// Its length without the length field; at least the header's.
+    /// Length in bytes without the length field; at least that of the header.
     len: u32,
     header: NalHeader,
 }
 
-/// Plans samples that are NAL units, each after a length of `length_size` (1 to 4) bytes.
+/// Plans samples that consist of NAL units, each after a length field of `length_size` (1 to 4)
+/// bytes.
 pub(crate) fn plan<F: NalFormat>(
     format: &F,
     length_size: u8,
@@ -83,7 +84,8 @@ pub(crate) fn plan<F: NalFormat>(
             packer.out.leaves_out(damage);
         }
         packer.flush();
-        // Last packet of the access unit (RFC 6184 section 5.1, RFC 7798 section 4.1).
+        // The marker is on the last packet of the access unit (RFC 6184 section 5.1, RFC 7798
+        // section 4.1).
         packer.out.mark_last();
         packer.out.end_frame(FrameInfo {
             droppable: picture && !reference,
@@ -93,13 +95,13 @@ pub(crate) fn plan<F: NalFormat>(
     Ok(packer.out.finish())
 }
 
-/// Parameter sets as packets that hold all their bytes themselves: one frame, or none.
+/// Plans parameter sets as packets that contain all their bytes: one frame, or none.
 pub(crate) fn preface<'a, F: NalFormat>(
     format: &F,
     sets: impl Iterator<Item = &'a Vec<u8>>,
     max_payload: usize,
 ) -> Plan {
-    // Planned like a film of one sample, whose bytes are then taken into the plan.
+    // Planned like a film of one sample, whose bytes are then copied into the plan.
     let mut film = Vec::new();
     let mut packer = Packer {
         format,
@@ -135,7 +137,7 @@ pub(crate) fn preface<'a, F: NalFormat>(
 struct Waiting {
     nals: [Nal; MAX_AGGREGATED],
     count: usize,
-    /// Bytes of the units with two bytes of length for each.
+    /// Bytes of the units, including a two-byte length for each.
     bytes: usize,
 }
 
@@ -164,7 +166,7 @@ impl<F: NalFormat> Packer<'_, F> {
         self.waiting.bytes += 2 + len;
     }
 
-    /// Sends what waits: one unit as it is, several in an aggregation packet.
+    /// Adds the waiting units as a packet: one unit as it is, several in an aggregation packet.
     fn flush(&mut self) {
         let nals = &self.waiting.nals[..self.waiting.count];
         match nals {
@@ -174,8 +176,8 @@ impl<F: NalFormat> Packer<'_, F> {
                 let header = F::aggregate(nals.iter().map(|nal| nal.header));
                 self.out.inline(&header[..F::HEADER]);
                 for nal in nals {
-                    // The packet wants two bytes of length before each unit. The film has them:
-                    // the end of its own length field, if that is not of a single byte.
+                    // The format requires a two-byte length before each unit. These bytes are in
+                    // the film: the end of its own length field, unless that has only one byte.
                     if self.length_size == 1 {
                         self.out.inline(&[0]);
                         self.out.film(nal.offset - 1, nal.len + 1);
@@ -190,8 +192,8 @@ impl<F: NalFormat> Packer<'_, F> {
         self.waiting.bytes = 0;
     }
 
-    /// Fragments of equal size but for the last, which may be shorter: what segmentation offload
-    /// wants of packets that are sent at once.
+    /// Adds a unit in fragments of equal size (the last may be shorter), as segmentation offload
+    /// requires of packets that are sent in one call.
     fn fragments(&mut self, nal: Nal) {
         let head = F::HEADER + 1;
         let body = nal.len as usize - F::HEADER;
@@ -218,13 +220,13 @@ impl<F: NalFormat> Packer<'_, F> {
     }
 }
 
-/// The NAL units of a sample that are long enough to be any.
+/// The NAL units of a sample that are at least as long as a header.
 struct Nals<'b, F> {
     bytes: &'b dyn Bytes,
     length_size: u32,
     at: u64,
     end: u64,
-    /// Why there are no more.
+    /// Why reading stopped early.
     damage: Option<Damage>,
     format: std::marker::PhantomData<F>,
 }
@@ -250,7 +252,7 @@ impl<'b, F: NalFormat> Nals<'b, F> {
         }
     }
 
-    /// The next one; `None`: there are no more, or what comes next is damaged.
+    /// Returns the next unit; `None` at the end, or if the rest is damaged.
     fn step(&mut self) -> Result<Option<Nal>, PlanError> {
         loop {
             let left = (self.end - self.at) as u32;
@@ -262,7 +264,7 @@ impl<'b, F: NalFormat> Nals<'b, F> {
             self.read(self.at, &mut word[4 - field as usize..])?;
             let length = u32::from_be_bytes(word);
             let left = left - field;
-            // Some writers pad a sample with a few zeros, fewer than a length takes.
+            // Some writers pad a sample with a few zeros, fewer than a length field takes.
             if length > left || (field < self.length_size && length != 0) {
                 self.damage = Some(Damage::NalTooLong {
                     offset: self.at,

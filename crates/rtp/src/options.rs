@@ -1,26 +1,27 @@
-//! What a plan depends on besides the film.
+//! Parameters of a plan besides the film.
 
 use crate::header::{Header, RTX_BYTES};
 
-/// What a plan depends on besides the film.
+/// Parameters of a plan besides the film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PayloadOptions {
-    /// Most bytes of a packet after the 12 bytes of RTP header, payload header included. Taken as
-    /// the nearest value in [`PayloadOptions::LEAST`]..=[`PayloadOptions::MOST`].
+    /// Maximum size of a packet after the 12-byte RTP header, including the payload header, in
+    /// bytes. Clamped to [`PayloadOptions::LEAST`]..=[`PayloadOptions::MOST`].
     pub max_payload: usize,
 }
 
 impl PayloadOptions {
-    /// Smallest payload the formats work with.
+    /// Smallest payload that the formats work with, in bytes.
     pub const LEAST: usize = 16;
-    /// Largest payload: what a UDP datagram over IPv4 holds, less the RTP header.
+    /// Largest payload in bytes: the limit of a UDP datagram over IPv4, less the RTP header.
     pub const MOST: usize = 65_507 - Header::BYTES;
 
-    /// For links that carry IP packets of up to `mtu` bytes. This is the only place that reckons it.
+    /// Returns the options for links that carry IP packets of up to `mtu` bytes. Only this function
+    /// computes them.
     ///
-    /// One plan serves IPv4 and IPv6, first transmission and retransmission alike, so the largest
-    /// headers are taken off: IPv6's 40 bytes (RFC 8200 section 3; IPv4 has 20), UDP's 8, RTP's 12, and
-    /// the 2 of the retransmission payload header (RFC 4588 section 4).
+    /// One plan serves IPv4 and IPv6, original packets and retransmissions, so the largest headers
+    /// are subtracted: 40 bytes of IPv6 (RFC 8200 section 3; IPv4 has 20), 8 of UDP, 12 of RTP, and
+    /// two of the retransmission payload header (RFC 4588 section 4).
     pub fn for_mtu(mtu: usize) -> Self {
         const IPV6: usize = 40;
         const UDP: usize = 8;
@@ -31,7 +32,7 @@ impl PayloadOptions {
     }
 }
 
-/// Ethernet: 1500 bytes of IP packet, 1438 of payload.
+/// Ethernet: IP packets of 1500 bytes, payloads of 1438 bytes.
 impl Default for PayloadOptions {
     fn default() -> Self {
         PayloadOptions::for_mtu(1500)

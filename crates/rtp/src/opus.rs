@@ -7,7 +7,7 @@ use crate::error::{Damage, PlanError, Unsupported};
 use crate::plan::{Builder, FrameInfo, Plan};
 use crate::timing::Timing;
 
-/// Ticks a second, whatever the sampling rate (RFC 7587 section 4.1).
+/// Clock rate in Hz, whatever the sampling rate (RFC 7587 section 4.1).
 pub(crate) const CLOCK_RATE: u32 = 48_000;
 
 /// Most frames of an Opus packet (RFC 6716 section 3.2.5, R5: 120 ms of 2.5 ms each).
@@ -16,7 +16,7 @@ const MAX_FRAMES: usize = 48;
 /// The longest Opus frame in bytes (RFC 6716 section 3.2.1).
 const MAX_FRAME: u32 = 1275;
 
-/// Why there is no payload format for it, in words.
+/// Returns why the format cannot carry this configuration, in words.
 pub(crate) fn refused(config: &OpusConfig) -> Option<String> {
     let channels = config.channels;
     (!matches!(channels, 1 | 2))
@@ -32,7 +32,8 @@ pub(crate) fn check(config: &OpusConfig) -> Result<(), Unsupported> {
     }
 }
 
-/// Encoding name and format parameters (RFC 7587 section 7: always 48000/2, whatever is inside).
+/// Returns encoding name and format parameters (RFC 7587 section 7: always 48000/2, whatever the
+/// content).
 pub(crate) fn sdp(track: &Track) -> (String, String) {
     let stereo = matches!(&track.codec, Codec::Opus(config) if config.channels == 2);
     (
@@ -68,8 +69,8 @@ pub(crate) fn plan(
     Ok(out.finish())
 }
 
-/// A packet too long for one payload, as its frames: RTP has no fragments for Opus, but several
-/// frames in a packet are the same sound as each in its own.
+/// Sends a packet that is too long for one payload as single frames. RTP has no fragments for Opus,
+/// but the frames of a packet decode to the same audio if each is in a packet of its own.
 fn split(
     out: &mut Builder,
     sample: &TimedSample,
@@ -120,7 +121,7 @@ fn split(
     Ok(())
 }
 
-/// The bytes of an Opus packet.
+/// A reader of the bytes of an Opus packet.
 struct Inside<'b> {
     bytes: &'b dyn Bytes,
     at: u64,
@@ -140,7 +141,7 @@ impl Inside<'_> {
         Ok(Some(byte[0]))
     }
 
-    /// A frame length (RFC 6716 section 3.2.1).
+    /// Reads a frame length (RFC 6716 section 3.2.1).
     fn length(&mut self) -> Result<Option<u32>, PlanError> {
         let Some(first) = self.byte()? else {
             return Ok(None);
@@ -153,8 +154,8 @@ impl Inside<'_> {
             .map(|second| 4 * u32::from(second) + u32::from(first)))
     }
 
-    /// Lengths of the packet's frames, and `at` moved to the first; `None` if the packet is broken
-    /// (RFC 6716 section 3.2).
+    /// Reads the lengths of the packet's frames and moves `at` to the first frame; `None` if the
+    /// packet is malformed (RFC 6716 section 3.2).
     fn frames(
         &mut self,
         toc: u8,
@@ -175,7 +176,7 @@ impl Inside<'_> {
         Ok(self.equal(&mut lens[..count], 0))
     }
 
-    /// Code 3: a count byte, perhaps padding, perhaps lengths.
+    /// Code 3: a count byte, optional padding, optional lengths.
     fn many(&mut self, lens: &mut [u32; MAX_FRAMES]) -> Result<Option<usize>, PlanError> {
         let Some(head) = self.byte()? else {
             return Ok(None);
@@ -206,7 +207,7 @@ impl Inside<'_> {
         Ok(self.last(lens, padding))
     }
 
-    /// All frames are of one length.
+    /// All frames have the same length.
     fn equal(&self, lens: &mut [u32], padding: u64) -> Option<usize> {
         let body = (self.end - self.at).checked_sub(padding)?;
         let count = lens.len() as u64;
@@ -214,7 +215,7 @@ impl Inside<'_> {
         body.is_multiple_of(count).then_some(lens.len())
     }
 
-    /// The last frame takes what the others leave.
+    /// The last frame takes the bytes that remain.
     fn last(&self, lens: &mut [u32], padding: u64) -> Option<usize> {
         let body = (self.end - self.at).checked_sub(padding)?;
         let others: u64 = lens[..lens.len() - 1]

@@ -1,4 +1,4 @@
-//! The packetiser of one track: which payload format, and what a run of samples becomes in it.
+//! The packetiser of one track: chooses the payload format and plans packets in it.
 
 use reelway_media::{Codec, Kind, Mpeg4Visual, Nanos, PcmConfig, TimedSample, Track};
 
@@ -12,8 +12,8 @@ use crate::{aac, av1, frames, h264, h265, mp2t, mpeg, mpeg4, opus, pcm, vp};
 
 /// The packetiser of one track.
 ///
-/// Holds all it needs of the track; one is made for a film and payload size and shared by all
-/// viewers.
+/// Holds everything it needs of the track. One packetiser is made per film track and payload size,
+/// and shared by all viewers.
 #[derive(Clone, Debug)]
 pub struct Payload {
     format: Format,
@@ -41,12 +41,13 @@ enum Format {
 }
 
 impl Payload {
-    /// Whether there is a payload format for a codec. A track of it may still have something that the format cannot carry.
+    /// Returns whether a payload format exists for a codec. A track with this codec may still have
+    /// features that the format cannot carry.
     pub fn carries(codec: &Codec) -> bool {
         Payload::refused(codec).is_none()
     }
 
-    /// Why there is no payload format for a codec, in words; `None`: there is one.
+    /// Returns why no payload format exists for a codec, in words; `None` if one exists.
     pub fn refused(codec: &Codec) -> Option<String> {
         match codec {
             Codec::H264(_)
@@ -68,7 +69,7 @@ impl Payload {
         }
     }
 
-    /// The packetiser of `track`, or why there is none.
+    /// Creates the packetiser of `track`, or returns why there is none.
     pub fn new(track: &Track, options: PayloadOptions) -> Result<Payload, Unsupported> {
         let max_payload = options
             .max_payload
@@ -155,12 +156,13 @@ impl Payload {
         })
     }
 
-    /// Ticks a second of RTP timestamps.
+    /// Returns the clock rate of RTP timestamps in Hz.
     pub fn clock_rate(&self) -> u32 {
         self.timing.clock_rate
     }
 
-    /// The payload type that the format has for good (RFC 3551 section 6), which some players know it by only.
+    /// Returns the static payload type of the format (RFC 3551 section 6), the only one that some
+    /// players recognise.
     pub fn static_type(&self) -> Option<u8> {
         match self.format {
             Format::MpegVideo(_) => Some(32),
@@ -170,19 +172,19 @@ impl Payload {
         }
     }
 
-    /// Most bytes of a packet after its RTP header.
+    /// Returns the maximum size of a packet after its RTP header, in bytes.
     pub fn max_payload(&self) -> usize {
         self.max_payload
     }
 
-    /// What the session description says of the track.
+    /// Returns the track's part of the session description.
     pub fn sdp(&self) -> &SdpMedia {
         &self.sdp
     }
 
-    /// Plans `samples`, consecutive samples of the track in decode order; `bytes` must hold all
-    /// their bytes. The plan of the same samples is always the same. Several sound access units
-    /// share a packet only within one call.
+    /// Plans `samples`, consecutive samples of the track in decode order; `bytes` must contain all
+    /// their bytes. The same samples always give the same plan. Several audio access units share a
+    /// packet only within one call.
     pub fn plan(&self, samples: &[TimedSample], bytes: &dyn Bytes) -> Result<Plan, PlanError> {
         match &self.format {
             Format::H264(h264) => h264.plan(samples, bytes, self.timing, self.max_payload),
@@ -199,19 +201,19 @@ impl Payload {
         }
     }
 
-    /// What a decoder must have before its first picture: the parameter sets, to be sent before the
-    /// first sync frame at every start and after every seek.
+    /// Returns what a decoder needs before its first picture: the parameter sets, to be sent before
+    /// the first sync frame at every start and after every seek.
     ///
-    /// One frame whose packets are all inline, or no frame for sound and where the film carries its
-    /// parameter sets in the samples alone. It has no time of its own: send it with the
-    /// `rtp_time` and `due` of the picture that follows.
+    /// One frame whose packets are all inline; no frame for audio, or if the film carries its
+    /// parameter sets in the samples only. It has no time of its own: send it with the `rtp_time`
+    /// and `due` of the picture that follows.
     pub fn preface(&self) -> &Plan {
         &self.preface
     }
 
-    /// The RTP timestamp, before a viewer's base is added, of the film's presentation time `at`:
-    /// what RTP-Info's `rtptime` says of the start of a range (RFC 2326 section 12.33), and what a
-    /// sender report says of now.
+    /// Returns the RTP timestamp of the film's presentation time `at`, before a viewer's base is
+    /// added: for RTP-Info's `rtptime`, which refers to the start of a range (RFC 2326 section
+    /// 12.33), and for sender reports, which refer to the current time.
     pub fn rtp_time(&self, at: Nanos) -> u32 {
         reelway_media::nanos_to_ticks(at, self.timing.clock_rate) as u32
     }

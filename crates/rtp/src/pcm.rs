@@ -1,5 +1,5 @@
-//! Uncompressed sound over RTP: L16 (RFC 3551 section 4.5.11) and L24 (RFC 3190 section 4), each packet with as many whole frames
-//! of it as there is room for.
+//! Uncompressed audio over RTP: L16 (RFC 3551 section 4.5.11) and L24 (RFC 3190 section 4), with as
+//! many whole audio frames per packet as fit.
 
 use reelway_media::{PcmConfig, SECOND, TimedSample, Track};
 
@@ -7,7 +7,7 @@ use crate::error::Unsupported;
 use crate::plan::{Builder, FrameInfo, Plan};
 use crate::timing::Timing;
 
-/// Why there is no payload format for it, in words.
+/// Returns why the format cannot carry this configuration, in words.
 pub(crate) fn refused(config: &PcmConfig) -> Option<String> {
     let PcmConfig {
         bits,
@@ -16,11 +16,12 @@ pub(crate) fn refused(config: &PcmConfig) -> Option<String> {
     } = config;
     match config {
         _ if !matches!(bits, 16 | 24) => Some(format!("RTP carries 16 or 24 bits, not {bits}")),
-        // The film's bytes are sent as they lie in the file.
+        // The film's bytes are sent as they are in the file.
         _ if *little_endian => {
             Some("it is little-endian, and RTP carries big-endian sound only".into())
         }
-        // RFC 3190 section 5 names the order of more, which hardly any receiver reads.
+        // RFC 3190 section 5 defines an order for more channels, but hardly any receiver supports
+        // it.
         _ if *channels > 2 => Some(format!(
             "it has {channels} channels, and RTP carries 1 or 2"
         )),
@@ -37,7 +38,7 @@ pub(crate) fn check(config: &PcmConfig) -> Result<(), Unsupported> {
     }
 }
 
-/// Encoding name and format parameters (RFC 3551 section 6, RFC 3190 section 7).
+/// Returns encoding name and format parameters (RFC 3551 section 6, RFC 3190 section 7).
 pub(crate) fn sdp(config: &PcmConfig, track: &Track) -> (String, String) {
     let (bits, rate, channels) = (config.bits, crate::frames::rate(track), config.channels);
     (format!("L{bits}/{rate}/{channels}"), String::new())
@@ -65,7 +66,7 @@ pub(crate) fn plan(
             out.film(offset + u64::from(from * frame), count * frame);
             // The marker would mean the end of a silence.
             out.end_packet(false);
-            // Absolute times, so that no rounding adds up.
+            // Absolute times, so that rounding errors do not add up.
             let after =
                 |frame: u32| i64::from(frame) * SECOND / i64::from(timing.clock_rate.max(1));
             out.end_frame(FrameInfo {

@@ -1,4 +1,4 @@
-//! The packet plan of a run of samples: what each packet is made of, and when it is due.
+//! The packet plan of a run of samples: the content of each packet, and when it is due.
 
 use std::ops::Range;
 
@@ -7,66 +7,68 @@ use reelway_media::{GroupPackets, Nanos};
 use crate::error::Damage;
 use crate::options::PayloadOptions;
 
-/// Most NAL units or access units put into one packet.
+/// Maximum number of NAL units or access units in one packet.
 pub(crate) const MAX_AGGREGATED: usize = 16;
 
-/// Most pieces a packet is made of: bounds the entries of a gathering send.
+/// Maximum number of pieces in a packet, which limits the entries of a gathering send.
 pub const MAX_PIECES: usize = 1 + 2 * MAX_AGGREGATED;
 
 /// The packets of a run of samples of one track, the same for every viewer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// What is due together, in decode order. Samples that hold nothing to send have no frame.
+    /// Groups of packets that are due together, in decode order. Samples without anything to send
+    /// have no frame.
     pub frames: Vec<Frame>,
     /// All packets, in the order of sending.
     pub packets: Vec<Packet>,
-    /// What those packets are made of that are no [`Packet::run`].
+    /// Content of the packets that are not a [`Packet::run`].
     pub pieces: Vec<Piece>,
     /// Payload headers and parameter sets: the bytes that [`Piece::Inline`] points to.
     pub inline: Vec<u8>,
-    /// The first part of the samples that is left out, as it is damaged.
+    /// The first part of the samples that is left out because it is damaged.
     pub damage: Option<Damage>,
 }
 
-/// One access unit, or the few sound access units that share a packet.
+/// One access unit, or the few audio access units that share a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Decode time on the film's timeline: when the frame's first packet should leave, not before.
+    /// Decode time on the film's timeline: the earliest time at which the frame's first packet
+    /// should leave.
     pub due: Nanos,
-    /// How long the frame takes: its packets are spread over `due..due + duration`. 0 is possible.
+    /// Duration of the frame: its packets are spread over `due..due + duration`. May be 0.
     pub duration: Nanos,
-    /// Presentation time on the film's timeline (of the first access unit). Negative for what only
-    /// primes a decoder.
+    /// Presentation time on the film's timeline (of the first access unit). Negative for data that
+    /// only primes a decoder.
     pub shown: Nanos,
-    /// Presentation time in clock-rate ticks, film zero being 0, wrapping. The RTP timestamp of all
-    /// the frame's packets less the viewer's base.
+    /// Presentation time in ticks of the clock rate, 0 at film zero, wrapping: the RTP timestamp of
+    /// all the frame's packets minus the viewer's base.
     pub rtp_time: u32,
-    /// The frame's packets in [`Plan::packets`]; never empty.
+    /// Range of the frame's packets in [`Plan::packets`]; never empty.
     pub packets: Range<u32>,
-    /// A decoder may start here.
+    /// Whether a decoder may start here.
     pub sync: bool,
-    /// No other frame is decoded from this one (H.264 nal_ref_idc 0): the first to leave out when
-    /// not all can be sent.
+    /// Whether no other frame is decoded from this one (H.264 nal_ref_idc 0). Such frames are left
+    /// out first if not all can be sent.
     pub droppable: bool,
 }
 
-/// Most bytes before the film's that a packet keeps in itself.
+/// Most bytes ahead of the film's that a packet stores in itself.
 const HEAD: usize = 4;
 
-/// In place of a packet's head: what it is made of is among the plan's pieces.
+/// Value of `form` if the content is among the plan's pieces.
 const PIECES: u8 = u8::MAX;
 
-/// One RTP packet, without its RTP header. It is small, and a packet of a picture has all that it is made of in
-/// itself: senders go through plans that the processor's cache has long forgotten.
+/// One RTP packet, without its RTP header. It is small, and most packets of video need no pieces:
+/// plans are usually no longer in the processor's cache when senders walk them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Where in the file the bytes behind the head begin; or the first piece in [`Plan::pieces`], and in the upper
-    /// half their number: 1 to [`MAX_PIECES`].
+    /// Offset in the file of the bytes after the head; or the first piece in [`Plan::pieces`], with
+    /// the number of pieces (1 to [`MAX_PIECES`]) in the upper half.
     at: u64,
     head: [u8; HEAD],
-    /// Bytes of the payload; at most `PayloadOptions::max_payload`.
+    /// Size of the payload in bytes; at most `PayloadOptions::max_payload`.
     pub len: u16,
-    /// Bytes of the head, or [`PIECES`].
+    /// Length of the head in bytes, or [`PIECES`].
     form: u8,
     /// The RTP header's marker bit.
     pub marker: bool,
@@ -75,7 +77,7 @@ pub struct Packet {
 const _: () = assert!(size_of::<Packet>() == 16);
 
 impl Packet {
-    /// A packet of bytes of the film only.
+    /// Creates a packet that contains only bytes of the film.
     pub fn of_film(offset: u64, len: u16, marker: bool) -> Packet {
         Packet {
             at: offset,
@@ -86,8 +88,8 @@ impl Packet {
         }
     }
 
-    /// What a packet is made of that is one run of the film's bytes behind a short head, or none: the head, and
-    /// where the film's bytes lie. `None`: it is made of [`Plan::pieces_of`].
+    /// Returns head and range of film bytes of a packet that consists of one run of the film after
+    /// an optional short head. `None` if it consists of [`Plan::pieces_of`].
     #[inline]
     pub fn run(&self) -> Option<(&[u8], Range<u64>)> {
         let head = self.head.get(..usize::from(self.form))?;
@@ -96,19 +98,19 @@ impl Packet {
     }
 }
 
-/// A part of a packet's payload, for those who want all packets alike.
+/// A part of a packet's payload, the same for all forms of packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// Bytes kept with the plan.
+    /// Bytes stored in the plan.
     Kept(&'a [u8]),
-    /// Bytes of the film file, from the first up to but not with the last.
+    /// Range of bytes in the film file, the end excluded.
     Film(Range<u64>),
 }
 
-/// A part of a packet's payload.
+/// A part of a packet's payload, as the plan stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Bytes kept with the plan: `Plan::inline[start..start + len]`.
+    /// Bytes stored in the plan: `Plan::inline[start..start + len]`.
     Inline {
         /// First byte.
         start: u32,
@@ -125,7 +127,7 @@ pub enum Piece {
 }
 
 impl Piece {
-    /// Length in bytes.
+    /// Returns the length in bytes.
     fn len(&self) -> usize {
         match *self {
             Piece::Inline { len, .. } => usize::from(len),
@@ -135,12 +137,13 @@ impl Piece {
 }
 
 impl Plan {
-    /// The packets of a frame of this plan.
+    /// Returns the packets of a frame of this plan.
     pub fn packets_of(&self, frame: &Frame) -> &[Packet] {
         &self.packets[frame.packets.start as usize..frame.packets.end as usize]
     }
 
-    /// The pieces of a packet of this plan, in order; none for a packet that is a [`Packet::run`].
+    /// Returns the pieces of a packet of this plan, in order; none for a packet that is a
+    /// [`Packet::run`].
     pub fn pieces_of(&self, packet: &Packet) -> &[Piece] {
         if packet.form != PIECES {
             return &[];
@@ -149,7 +152,7 @@ impl Plan {
         &self.pieces[start..start + count]
     }
 
-    /// What a packet of this plan is made of, in order, whatever its form.
+    /// Returns the content of a packet of this plan, in order, whatever its form.
     pub fn parts_of<'a>(&'a self, packet: &'a Packet) -> impl Iterator<Item = Part<'a>> {
         let (head, film) = packet.run().unzip();
         let head = head.filter(|head| !head.is_empty()).map(Part::Kept);
@@ -160,7 +163,7 @@ impl Plan {
         head.into_iter().chain(film.map(Part::Film)).chain(pieces)
     }
 
-    /// The bytes of an inline piece of this plan; empty for a piece of the film.
+    /// Returns the bytes of an inline piece of this plan; empty for a piece of the film.
     pub fn inline_of(&self, piece: &Piece) -> &[u8] {
         match *piece {
             Piece::Inline { start, len } => {
@@ -170,7 +173,7 @@ impl Plan {
         }
     }
 
-    /// Payload bytes of a frame of this plan, RTP headers not counted.
+    /// Returns the payload size of a frame of this plan in bytes, without RTP headers.
     pub fn payload_bytes(&self, frame: &Frame) -> u64 {
         self.packets_of(frame)
             .iter()
@@ -178,7 +181,8 @@ impl Plan {
             .sum()
     }
 
-    /// What is kept of it with the film's index, where it is the plan of a whole group.
+    /// Returns the totals that are stored in the film's index, if this is the plan of a whole
+    /// group.
     pub fn counted(&self) -> GroupPackets {
         let of = |packets: &[Packet]| {
             let bytes = packets.iter().map(|packet| u32::from(packet.len));
@@ -195,7 +199,7 @@ impl Plan {
         }
     }
 
-    /// Bytes of memory the plan takes.
+    /// Returns the memory that the plan takes, in bytes.
     pub fn memory(&self) -> usize {
         size_of::<Plan>()
             + self.frames.capacity() * size_of::<Frame>()
@@ -205,7 +209,7 @@ impl Plan {
     }
 }
 
-/// Puts a plan together piece by piece.
+/// Builds a plan piece by piece.
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     plan: Plan,
@@ -215,7 +219,7 @@ pub(crate) struct Builder {
     first_packet: usize,
 }
 
-/// What a frame says of itself besides its packets.
+/// The fields of a frame other than its packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FrameInfo {
     pub due: Nanos,
@@ -226,8 +230,9 @@ pub(crate) struct FrameInfo {
     pub droppable: bool,
 }
 
-/// A frame of `size` bytes in as few parts of at most `room` bytes as it needs: where each begins, its length, and whether it is
-/// the last. They are of one size, as some receivers take the shortest packets for broken ones.
+/// Splits a frame of `size` bytes into the fewest parts of at most `room` bytes: start, length and
+/// whether it is the last. Sizes are balanced, as some receivers treat very short packets as
+/// broken.
 pub(crate) fn parts(size: u32, room: u32) -> impl Iterator<Item = (u32, u32, bool)> {
     let mut at = 0;
     (1..=size.div_ceil(room)).rev().map(move |left| {
@@ -238,7 +243,7 @@ pub(crate) fn parts(size: u32, room: u32) -> impl Iterator<Item = (u32, u32, boo
 }
 
 impl Builder {
-    /// Keeps bytes with the plan; the piece can be used in any number of packets.
+    /// Stores bytes in the plan; the piece can be used in any number of packets.
     pub fn keep(&mut self, bytes: &[u8]) -> Piece {
         let start = self.plan.inline.len() as u32;
         self.plan.inline.extend_from_slice(bytes);
@@ -248,19 +253,19 @@ impl Builder {
         }
     }
 
-    /// Adds a kept piece to the packet being made.
+    /// Adds a stored piece to the packet being made.
     pub fn add(&mut self, piece: Piece) {
         self.plan.pieces.push(piece);
     }
 
-    /// Keeps bytes and adds them to the packet being made.
+    /// Stores bytes and adds them to the packet being made.
     pub fn inline(&mut self, bytes: &[u8]) {
         let piece = self.keep(bytes);
         self.add(piece);
     }
 
-    /// Adds bytes of the film to the packet being made; what follows the last piece in the film is
-    /// joined to it.
+    /// Adds bytes of the film to the packet being made, and joins them to the last piece if they
+    /// follow it in the film.
     pub fn film(&mut self, offset: u64, len: u32) {
         if len == 0 {
             return;
@@ -278,7 +283,7 @@ impl Builder {
         self.plan.pieces.push(Piece::Film { offset, len });
     }
 
-    /// A part of the samples is left out.
+    /// Records that a part of the samples is left out; only the first one is kept.
     pub fn leaves_out(&mut self, damage: Damage) {
         self.plan.damage.get_or_insert(damage);
     }
@@ -306,7 +311,7 @@ impl Builder {
         }
     }
 
-    /// Ends the frame being made; one without packets vanishes.
+    /// Ends the frame being made; a frame without packets is dropped.
     pub fn end_frame(&mut self, info: FrameInfo) {
         let packets = self.first_packet as u32..self.plan.packets.len() as u32;
         self.first_packet = self.plan.packets.len();
@@ -332,7 +337,7 @@ impl Builder {
         });
     }
 
-    /// The plan, taking no more memory than it needs.
+    /// Returns the plan, shrunk to the memory it needs.
     pub fn finish(mut self) -> Plan {
         self.plan.make_runs();
         self.plan.frames.shrink_to_fit();
@@ -342,7 +347,7 @@ impl Builder {
         self.plan
     }
 
-    /// The plan of a film that consists of these bytes, which are kept with it.
+    /// Returns the plan of a film that consists of these bytes, which are stored in it.
     pub fn finish_with(mut self, film: &[u8]) -> Plan {
         let base = self.plan.inline.len() as u32;
         for piece in &mut self.plan.pieces {
@@ -359,7 +364,7 @@ impl Builder {
 }
 
 impl Plan {
-    /// Puts what a packet is made of into itself where it has room for it.
+    /// Moves the content of packets from the pieces into the packets where it fits.
     fn make_runs(&mut self) {
         let mut kept = 0;
         for packet in &mut self.packets {

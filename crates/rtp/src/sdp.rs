@@ -1,12 +1,12 @@
-//! What a session description says of a film (RFC 4566/8866, and RFC 2326 appendix C for RTSP).
+//! The session description of a film (RFC 4566/8866, and RFC 2326 appendix C for RTSP).
 
 use std::fmt::Write;
 use std::net::IpAddr;
 
 use reelway_media::{Nanos, SECOND, Track};
 
-/// How long after it was due a packet can be had again (`rtx-time`, RFC 4588 section 8.6): what
-/// players hold at most.
+/// How long after its due time a packet can be retransmitted (`rtx-time`, RFC 4588 section 8.6):
+/// the most that players buffer.
 pub const RTX_TIME: Nanos = 2 * SECOND;
 
 /// A track's part of the session description.
@@ -14,13 +14,12 @@ pub const RTX_TIME: Nanos = 2 * SECOND;
 pub struct SdpMedia {
     /// `video` or `audio`.
     pub media: &'static str,
-    /// Encoding name, clock rate and channels, as after the payload type in `a=rtpmap`:
+    /// Encoding name, clock rate and channels, as after the payload type in `a=rtpmap`, such as
     /// `H264/90000`.
     pub encoding: String,
-    /// Format parameters, as after the payload type in `a=fmtp`; empty for none.
+    /// Format parameters, as after the payload type in `a=fmtp`; empty if there are none.
     pub fmtp: String,
-    /// Most that a second of the track takes in kilobits, headers of RTP, UDP and IP included
-    /// (`b=AS`).
+    /// Rate of the track's busiest second in kbit/s, including headers of RTP, UDP and IP (`b=AS`).
     pub bandwidth_kbps: u32,
     /// Language (`a=lang`).
     pub language: Option<String>,
@@ -28,19 +27,19 @@ pub struct SdpMedia {
     pub frame_size: Option<(u16, u16)>,
 }
 
-/// Profiles of RTP, as the two sides agree on them.
+/// RTP profiles, as negotiated between server and client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// Without feedback between reports (RFC 3551): what every player knows. Some look at no section
-    /// of any other.
+    /// Without feedback between reports (RFC 3551). Every player supports it, and some ignore
+    /// sections with any other profile.
     #[default]
     Avp,
-    /// With feedback as soon as something is missing (RFC 4585).
+    /// With immediate feedback about losses (RFC 4585).
     Avpf,
 }
 
 impl Profile {
-    /// As `m=` and `Transport` name it.
+    /// Returns the name used in `m=` and `Transport`.
     pub fn name(self) -> &'static str {
         match self {
             Profile::Avp => "RTP/AVP",
@@ -49,43 +48,42 @@ impl Profile {
     }
 }
 
-/// One `m=` section: a track and how it is named here.
+/// One `m=` section: a track and its parameters in this description.
 #[derive(Clone, Copy, Debug)]
 pub struct Section<'a> {
     /// The track, from [`crate::Payload::sdp`].
     pub media: &'a SdpMedia,
-    /// Payload type it will be sent with: 96 to 127, or one that the format has for good.
+    /// Payload type that it is sent with: 96 to 127, or the static one of the format.
     pub payload_type: u8,
     /// Its URL relative to the film's, such as `track=1`.
     pub control: &'a str,
-    /// Payload type under which lost packets can be had again, 96 to 127 (RFC 4588); `None`: they
-    /// cannot.
+    /// Payload type of retransmissions, 96 to 127 (RFC 4588); `None` if there are none.
     pub rtx: Option<u8>,
 }
 
-/// A film's whole description.
+/// The session description of a film.
 #[derive(Clone, Copy, Debug)]
 pub struct Description<'a> {
     /// Identifies the description together with `version` (`o=`).
     pub id: u64,
-    /// Grows when the film changes.
+    /// Increases when the film changes.
     pub version: u64,
-    /// The address of the server that the client speaks to.
+    /// The server's address, as the client sees it.
     pub server: IpAddr,
-    /// The film's name for people.
+    /// Display name of the film.
     pub name: &'a str,
-    /// What made this, such as `Reelway 0.1`.
+    /// Name of the software, such as `Reelway 0.1`.
     pub tool: &'a str,
     /// The film's length.
     pub duration: Nanos,
-    /// The profile its sections are offered in.
+    /// The profile in which its sections are offered.
     pub profile: Profile,
     /// Its tracks.
     pub sections: &'a [Section<'a>],
 }
 
 impl Description<'_> {
-    /// The description as text, lines ended by CR LF.
+    /// Returns the description as text with CR LF line ends.
     pub fn to_text(&self) -> String {
         let (family, anywhere) = match self.server {
             IpAddr::V4(_) => ("IP4", "0.0.0.0"),
@@ -151,8 +149,8 @@ impl Description<'_> {
     }
 }
 
-/// A time as RTSP writes it (`npt-sec`): seconds with as many decimals as it needs, at most
-/// microseconds, rounded to nearest.
+/// Formats a time as RTSP's `npt-sec`: seconds with as many decimals as needed, rounded to the
+/// nearest microsecond.
 pub fn npt(at: Nanos) -> String {
     let micros = (at.max(0).saturating_add(500)) / 1000;
     let mut text = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
@@ -160,7 +158,7 @@ pub fn npt(at: Nanos) -> String {
     text
 }
 
-/// Text that cannot end its line.
+/// Replaces control characters by spaces, so that text cannot end its line.
 fn one_line(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
@@ -191,10 +189,10 @@ impl SdpMedia {
     }
 }
 
-/// Headers of a packet in bytes: RTP, UDP, IPv6 (RFC 3550 section 6.2 counts them in).
+/// Size of a packet's headers in bytes: RTP, UDP, IPv6 (RFC 3550 section 6.2 includes them).
 const HEADERS: u64 = 12 + 8 + 40;
 
-/// The busiest second of the track, as far as its groups tell, in kilobits.
+/// Returns the rate of the track's busiest second, as far as its groups show, in kbit/s.
 fn bandwidth_kbps(track: &Track, max_payload: usize) -> u32 {
     let wire = |bytes: u64, samples: u64| {
         let packets = samples + bytes / max_payload as u64;
@@ -209,7 +207,7 @@ fn bandwidth_kbps(track: &Track, max_payload: usize) -> u32 {
         track.timescale,
     );
     let mut most = kbps(wire(track.bytes, u64::from(track.samples)), all.max(SECOND));
-    // Windows of whole groups, each as short as it may be and not below a second.
+    // Windows of whole groups, each as short as possible but at least one second.
     let (mut bytes, mut samples) = (0, 0);
     let mut behind = track.groups.iter().peekable();
     for first in &track.groups {
@@ -224,7 +222,7 @@ fn bandwidth_kbps(track: &Track, max_payload: usize) -> u32 {
                     samples += u64::from(group.count);
                     behind.next();
                 }
-                // What is left is shorter than a second.
+                // The rest is shorter than a second.
                 None => return most,
             }
         };

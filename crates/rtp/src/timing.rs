@@ -1,11 +1,11 @@
-//! A track's times in the clocks of RTP.
+//! Conversion of a track's times into RTP clocks.
 
 use reelway_media::{Nanos, TimedSample, rescale, ticks_to_nanos};
 
 use crate::plan::FrameInfo;
 
-/// From a track's ticks to the film's timeline and to RTP ticks, always from absolute values so
-/// that no rounding adds up.
+/// Converts a track's ticks to the film's timeline and to RTP ticks, always from absolute values so
+/// that rounding errors do not add up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timing {
     pub timescale: u32,
@@ -14,12 +14,12 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    /// Decode time on the film's timeline.
+    /// Returns the sample's decode time on the film's timeline.
     pub fn due(&self, sample: &TimedSample) -> Nanos {
         ticks_to_nanos(sample.dts.saturating_add(self.shift), self.timescale)
     }
 
-    /// Decode time of what follows the sample.
+    /// Returns the decode time of the following sample on the film's timeline.
     pub fn end(&self, sample: &TimedSample) -> Nanos {
         let end = sample.dts.saturating_add(i64::from(sample.sample.duration));
         ticks_to_nanos(end.saturating_add(self.shift), self.timescale)
@@ -32,12 +32,12 @@ impl Timing {
             .saturating_add(self.shift)
     }
 
-    /// Presentation time on the film's timeline.
+    /// Returns the presentation time on the film's timeline.
     pub fn shown(&self, sample: &TimedSample) -> Nanos {
         ticks_to_nanos(self.presented(sample), self.timescale)
     }
 
-    /// What a frame that is a whole sample says of itself; other frames may be decoded from it.
+    /// Returns the fields of a frame that is one whole sample. Other frames may be decoded from it.
     pub fn frame(&self, sample: &TimedSample) -> FrameInfo {
         let due = self.due(sample);
         FrameInfo {
@@ -50,7 +50,8 @@ impl Timing {
         }
     }
 
-    /// Decode time of what follows the sample, in ticks of the clock rate, before it wraps.
+    /// Returns the decode time of the following sample in ticks of the clock rate, without
+    /// wrapping.
     pub fn rtp_end(&self, sample: &TimedSample) -> i64 {
         let end = sample.dts.saturating_add(i64::from(sample.sample.duration));
         rescale(
@@ -60,7 +61,7 @@ impl Timing {
         )
     }
 
-    /// Presentation time in ticks of the clock rate, before it wraps.
+    /// Returns the presentation time in ticks of the clock rate, without wrapping.
     pub fn rtp(&self, sample: &TimedSample) -> i64 {
         rescale(self.presented(sample), self.timescale, self.clock_rate)
     }

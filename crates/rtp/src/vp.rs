@@ -1,11 +1,12 @@
-//! VP8 (RFC 7741) and VP9 (RFC 9628) over RTP: a frame in as many packets as it needs, each with one byte ahead of its part.
+//! VP8 (RFC 7741) and VP9 (RFC 9628) over RTP: a frame in as many packets as it needs, each with a
+//! payload descriptor of one byte.
 
 use reelway_media::{TimedSample, VpConfig};
 
 use crate::plan::{Builder, Plan, parts};
 use crate::timing::Timing;
 
-/// Ticks a second (RFC 7741 section 6.1, RFC 9628 section 7).
+/// Clock rate in Hz (RFC 7741 section 6.1, RFC 9628 section 7).
 pub(crate) const CLOCK_RATE: u32 = 90_000;
 
 /// Start of a partition, here of a frame (RFC 7741 section 4.2).
@@ -27,7 +28,7 @@ impl Vp {
         Vp::Vp9(config.profile)
     }
 
-    /// Encoding name and format parameters.
+    /// Returns encoding name and format parameters.
     pub fn sdp(self) -> (String, String) {
         match self {
             Vp::Vp8 => (format!("VP8/{CLOCK_RATE}"), String::new()),
@@ -35,7 +36,7 @@ impl Vp {
         }
     }
 
-    /// The payload descriptor of a part of a frame.
+    /// Returns the payload descriptor of a part of a frame.
     fn descriptor(self, sync: bool, is_first: bool, is_last: bool) -> u8 {
         let flag = |flag: u8, is_set: bool| if is_set { flag } else { 0 };
         match self {

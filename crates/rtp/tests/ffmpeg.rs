@@ -1,5 +1,5 @@
-//! The payload formats before a real player: plans of real films, sent over loopback to ffmpeg,
-//! which is told by SDP what comes. What it receives equals the film.
+//! The payload formats with a real player: plans of real films are sent over loopback to ffmpeg,
+//! which gets their SDP. What it receives must equal the film.
 
 use std::net::UdpSocket;
 use std::path::Path;
@@ -23,12 +23,12 @@ struct Track {
     ssrc: u32,
 }
 
-/// What is to leave, and when.
+/// Packets that leave together, and when.
 struct Due {
     at: i64,
     port: u16,
     packets: Vec<Vec<u8>>,
-    /// Nothing follows for this track.
+    /// Whether this is the last for its track.
     goodbye: bool,
 }
 
@@ -41,7 +41,7 @@ fn index(film: &[u8]) -> Index {
         .expect("a film that can be indexed")
 }
 
-/// The packets of a plan's frames, as a viewer gets them.
+/// Returns the packets of a plan's frames as a viewer gets them.
 fn packets(
     plan: &Plan,
     film: &[u8],
@@ -77,7 +77,7 @@ fn packets(
     frame_packets
 }
 
-/// Everything that leaves for a track: preface, frames, goodbye.
+/// Returns everything that is sent for a track: preface, frames and BYE.
 fn everything(film: &[u8], index: &Index, track: &Track) -> Vec<Due> {
     let of = &index.title.tracks[track.index];
     let mut seq = 65_500;
@@ -138,7 +138,7 @@ fn everything(film: &[u8], index: &Index, track: &Track) -> Vec<Due> {
     out
 }
 
-/// Sends a film to ffmpeg, `max_payload` bytes a packet, as fast as ffmpeg reads.
+/// Sends a film to ffmpeg with up to `max_payload` bytes per packet, as fast as ffmpeg reads.
 fn over_rtp(path: &Path, max_payload: usize) -> (Received, Index) {
     let film = std::fs::read(path).unwrap();
     let index = index(&film);
@@ -233,14 +233,15 @@ fn over_rtp(path: &Path, max_payload: usize) -> (Received, Index) {
                 goodbye,
                 ..
             } = due;
-            // ffmpeg may get no processor for long. Its socket is not filled meanwhile, and BYE, which ends the film for it
-            // although packets wait, comes when it has read everything.
+            // ffmpeg may get no CPU time for a while. Its socket must not overflow meanwhile. BYE
+            // ends the film for it even if packets are still queued, so BYE is sent only when
+            // ffmpeg has read everything.
             let bound = if *goodbye { 0 } else { 1 << 20 };
             let has_read = || (unread() <= bound).then_some(());
             wait::until(Duration::from_secs(50), has_read).expect("ffmpeg reads");
             for packet in packets {
                 assert!(packet.len() <= max_payload + Header::BYTES || packet[1] >= 200);
-                // It may be gone after the first goodbye.
+                // ffmpeg may have exited after the first BYE.
                 let _ = socket.send_to(packet, ("127.0.0.1", *port));
             }
         }
@@ -249,7 +250,7 @@ fn over_rtp(path: &Path, max_payload: usize) -> (Received, Index) {
     (received, index)
 }
 
-/// The same read from the file by ffmpeg.
+/// Reads the same film from the file with ffmpeg.
 fn from_file(path: &Path, picture: Option<&str>, sound: bool) -> Received {
     receive(&Wanted {
         before: &["-ignore_editlist", "1"],

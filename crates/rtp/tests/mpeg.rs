@@ -1,5 +1,5 @@
-//! MPEG-1 and MPEG-2: what goes in comes out, slices are whole where they fit, and the headers of packets say what is in them
-//! (RFC 2250, RFC 4184).
+//! MPEG-1 and MPEG-2: pictures and audio arrive unchanged, slices that fit stay whole, and the
+//! payload headers are correct (RFC 2250, RFC 4184).
 
 mod common;
 
@@ -14,7 +14,7 @@ fn video() -> Codec {
     })
 }
 
-/// Bytes in which no start code is.
+/// Returns bytes without any start code.
 fn plain(seed: u64, len: usize) -> Vec<u8> {
     noise(seed, len)
         .into_iter()
@@ -22,7 +22,8 @@ fn plain(seed: u64, len: usize) -> Vec<u8> {
         .collect()
 }
 
-/// A picture of this kind and number with slices of these lengths; a key picture has a sequence header.
+/// Returns a picture of this type and number with slices of these lengths; an I picture has a
+/// sequence header.
 fn picture(kind: u8, number: u16, slices: &[usize]) -> Vec<u8> {
     let mut bytes = Vec::new();
     if kind == 1 {
@@ -31,7 +32,7 @@ fn picture(kind: u8, number: u16, slices: &[usize]) -> Vec<u8> {
         ]);
         bytes.extend([0, 0, 1, 0xb8, 0, 8, 0, 0x40]);
     }
-    // vbv_delay is all ones; vectors go full_pel 0 and f_code 3 forwards, 1 and 5 backwards.
+    // vbv_delay is all ones; vectors have full_pel 0 and f_code 3 forwards, 1 and 5 backwards.
     let rest: u64 = 0xffff << 8 | 0b0011 << 4 | 0b1101;
     let head = u64::from(number) << 38 | u64::from(kind) << 35 | rest << 11;
     bytes.extend([0, 0, 1, 0]);
@@ -43,7 +44,7 @@ fn picture(kind: u8, number: u16, slices: &[usize]) -> Vec<u8> {
     bytes
 }
 
-/// Where slices begin in these bytes.
+/// Returns the offsets at which slices begin.
 fn slices(bytes: &[u8]) -> Vec<usize> {
     let starts = (0..bytes.len().saturating_sub(3))
         .filter(|at| bytes[*at..*at + 3] == [0, 0, 1] && (1..=0xaf).contains(&bytes[*at + 3]));
@@ -74,7 +75,7 @@ proptest! {
                 prop_assert_eq!(head[2] & 7, *kind);
                 prop_assert_eq!(head[3], [0, 0, 3, 0xd3][usize::from(*kind)]);
                 prop_assert_eq!(head[2] & 0x20 != 0, *kind == 1 && arrived.is_empty());
-                // A slice begins at a packet's first byte, or after whole slices or headers.
+                // The flag is set if a slice begins in this packet, at its first byte or later.
                 let begins = slices(body);
                 prop_assert_eq!(head[2] & 0x10 != 0, !begins.is_empty());
                 arrived.extend(body);

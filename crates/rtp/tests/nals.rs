@@ -1,4 +1,4 @@
-//! H.264 and H.265: what goes in as NAL units comes out as the same NAL units.
+//! H.264 and H.265: NAL units of the film arrive unchanged.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::{Film, Received, h264, h265, payload, receive, send, track, with_len
 use proptest::prelude::*;
 use reelway_rtp::{Damage, PlanError};
 
-/// Pictures of NAL units: first byte(s) of the header and length.
+/// Pictures of NAL units with this header and up to `longest` bytes each.
 fn nals(header: fn(u8, u8) -> Vec<u8>, longest: usize) -> impl Strategy<Value = Vec<Vec<Vec<u8>>>> {
     let small = 2..longest.min(60);
     let all = 2..longest;
@@ -22,7 +22,7 @@ fn nals(header: fn(u8, u8) -> Vec<u8>, longest: usize) -> impl Strategy<Value = 
     prop::collection::vec(prop::collection::vec(nal, 0..40), 1..5)
 }
 
-/// Any length size with pictures whose units it can tell.
+/// A length size, and pictures whose units it can express.
 fn film(header: fn(u8, u8) -> Vec<u8>) -> impl Strategy<Value = (u8, Vec<Vec<Vec<u8>>>)> {
     prop_oneof![
         nals(header, 256).prop_map(|pictures| (1, pictures)),
@@ -31,12 +31,12 @@ fn film(header: fn(u8, u8) -> Vec<u8>) -> impl Strategy<Value = (u8, Vec<Vec<Vec
     ]
 }
 
-/// H.264 types 1 to 23, access unit delimiters among them, some damaged (F).
+/// H.264 types 1 to 23, including access unit delimiters; some have F set.
 fn h264_header(kind: u8, extra: u8) -> Vec<u8> {
     vec![(extra & 0xe0) | (1 + kind % 23)]
 }
 
-/// H.265 types 0 to 47 of some layer and sub-layer, some damaged (F).
+/// H.265 types 0 to 47 with any layer and sub-layer; some have F set.
 fn h265_header(kind: u8, extra: u8) -> Vec<u8> {
     vec![
         (kind & 0x80) | ((kind % 48) << 1) | (extra & 1),
@@ -44,7 +44,7 @@ fn h265_header(kind: u8, extra: u8) -> Vec<u8> {
     ]
 }
 
-/// What must hold of all packets, whatever they carry.
+/// Checks that all packets fit.
 fn sound(packets: &[Received], max_payload: usize) {
     assert!(
         packets
@@ -53,7 +53,7 @@ fn sound(packets: &[Received], max_payload: usize) {
     );
 }
 
-/// The pictures as they should arrive: without delimiters, and without empty ones.
+/// The pictures as they should arrive: without delimiters and without empty pictures.
 fn expected(
     pictures: &[Vec<Vec<u8>>],
     is_delimiter: fn(&[u8]) -> bool,
@@ -167,7 +167,8 @@ fn units_share_a_packet_as_long_as_they_fit() {
         let packets = send(&plan, &film.bytes).into_iter();
         packets.map(|it| it.payload.len()).collect::<Vec<_>>()
     };
-    // A payload header of one byte for H.264 and two for H.265, and two of length before each unit.
+    // A payload header of one byte for H.264 and two for H.265, and a two-byte length before each
+    // unit.
     let nals = vec![[vec![0x41, 1], vec![7; 98]].concat(); 3];
     assert_eq!(sizes(h264(4), &nals, 307), [307]);
     assert_eq!(sizes(h264(4), &nals, 306), [205, 100]);
@@ -178,7 +179,8 @@ fn units_share_a_packet_as_long_as_they_fit() {
 
 #[test]
 fn the_packets_of_a_picture_need_no_pieces_of_their_own() {
-    // Single units, and fragments behind their headers: a head of a few bytes and one run of the film.
+    // Single units, and fragments after their headers: a head of a few bytes and one run of the
+    // film.
     for (codec, head) in [(h264(4), 2), (h265(4), 3)] {
         let nals = vec![[vec![0x02, 1], vec![7; 400]].concat(), vec![2, 1, 8, 8]];
         let film = Film::of_nals(&[nals], 4, 3600);
@@ -302,13 +304,14 @@ fn what_no_other_picture_needs_may_be_dropped() {
     assert!(droppable(h264(4), &[[0x06, 0], [0x01, 0], [0x01, 0]]));
     assert!(!droppable(h264(4), &[[0x01, 0], [0x21, 0]]));
     assert!(!droppable(h264(4), &[[0x06, 0]]), "not a picture");
-    // TRAIL_N and TRAIL_R of the only sub-layer; TSA_N below the highest of none.
+    // TRAIL_N and TRAIL_R in the only sub-layer; then a TRAIL_N outside it.
     assert!(droppable(h265(4), &[[0x4e, 1], [0x00, 1]]));
     assert!(!droppable(h265(4), &[[0x02, 1]]));
     assert!(!droppable(h265(4), &[[0x00, 2]]));
 }
 
-/// For each type of NAL unit whether a picture of it alone can be dropped; `None`: it is not sent.
+/// Returns for each NAL unit type whether a picture of it alone is droppable; `None` if it is not
+/// sent.
 fn roles(
     codec: fn(u8) -> reelway_media::Codec,
     header: impl Fn(u8) -> Vec<u8>,
@@ -324,7 +327,7 @@ fn roles(
     (0..kinds).map(role).collect()
 }
 
-/// `count` times a role.
+/// Returns a role repeated `count` times.
 fn times(count: usize, role: Option<bool>) -> Vec<Option<bool>> {
     vec![role; count]
 }
@@ -332,7 +335,8 @@ fn times(count: usize, role: Option<bool>) -> Vec<Option<bool>> {
 #[test]
 fn the_type_of_a_unit_says_whether_it_is_sent_and_may_be_dropped() {
     let (dropped, kept, droppable) = (None, Some(false), Some(true));
-    // ITU-T H.264 table 7-1: 1 to 5 are slices; RFC 6184 table 1: 0 and 24 to 31 are RTP's own. 9 is the delimiter.
+    // ITU-T H.264 table 7-1: 1 to 5 are slices, 9 is the delimiter. RFC 6184 table 1: 0 and 24 to
+    // 31 are RTP's own.
     let expected = |slices| {
         [
             times(1, dropped),
@@ -351,8 +355,8 @@ fn the_type_of_a_unit_says_whether_it_is_sent_and_may_be_dropped() {
             expected(kept)
         );
     }
-    // ITU-T H.265 table 7-1: of the types below 16 the even ones are sub-layer non-reference pictures. 35 is the
-    // delimiter, and RFC 7798 takes types from 48 on.
+    // ITU-T H.265 table 7-1: the even types below 16 are sub-layer non-reference pictures, 35 is
+    // the delimiter. RFC 7798 uses types from 48.
     let expected = |even| {
         [
             [even, kept].repeat(8),
@@ -372,7 +376,7 @@ fn the_type_of_a_unit_says_whether_it_is_sent_and_may_be_dropped() {
 
 #[test]
 fn only_pictures_of_the_highest_sub_layer_may_be_dropped() {
-    // Three sub-layers: sps_max_sub_layers_minus1 is 2, behind four bits and before one.
+    // Three sub-layers: sps_max_sub_layers_minus1 is 2, after four bits and before one.
     let layered = |length_size| {
         let mut codec = h265(length_size);
         if let reelway_media::Codec::H265(config) = &mut codec {
@@ -381,7 +385,7 @@ fn only_pictures_of_the_highest_sub_layer_may_be_dropped() {
         codec
     };
     for (temporal_id_plus1, expected) in [(1, false), (2, false), (3, true), (4, false)] {
-        // In layer 33 it is the same.
+        // The same holds in layer 33.
         for header in [[0, temporal_id_plus1], [1, 1 << 3 | temporal_id_plus1]] {
             let roles = roles(layered, |_| header.to_vec(), 1);
             assert_eq!(roles, [Some(expected)], "{header:?}");

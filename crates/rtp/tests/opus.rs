@@ -1,4 +1,4 @@
-//! Opus: what goes in as packets comes out as the same sound at the same times.
+//! Opus: packets of the film arrive as the same audio at the same times.
 
 mod common;
 
@@ -29,7 +29,7 @@ proptest! {
     }
 }
 
-/// Cuts an Opus packet of three frames, each `len` bytes, code 3 with the given flags.
+/// An Opus packet of three frames of `len` bytes each: code 3 with the given flags.
 fn three_frames(vbr: bool, padding: usize, len: usize) -> Vec<u8> {
     let mut packet = vec![
         0xfc | 3,
@@ -68,7 +68,7 @@ fn an_opus_packet_longer_than_a_payload_is_sent_as_its_frames() {
     }
 }
 
-/// What an Opus packet becomes where a payload takes `max_payload` bytes: the payloads and timestamps.
+/// Payloads and timestamps that an Opus packet is sent as, with at most `max_payload` bytes each.
 fn opus_packets(packet: &[u8], max_payload: usize) -> Result<Vec<(u32, Vec<u8>)>, PlanError> {
     let film = Film::of(&[packet.to_vec()], 960);
     let plan = payload(&track(opus(2), 48_000), max_payload)
@@ -87,7 +87,7 @@ fn opus_frames_last_as_long_as_their_configuration_says() {
     let lengths = [&lengths[..], &hybrid, &hybrid, &[celt; 4].concat()].concat();
     assert_eq!(lengths.len(), 32);
     for (configuration, tenths) in (0u8..).zip(lengths) {
-        // Code 1: two frames of one length. The bit of stereo is kept.
+        // Code 1: two frames of the same length. The stereo bit is kept.
         let mut packet = vec![configuration << 3 | 4 | 1];
         packet.extend([[5; 10], [6; 10]].concat());
         let lone = |byte| [&[configuration << 3 | 4][..], &[byte; 10]].concat();
@@ -134,7 +134,8 @@ fn the_frames_of_a_split_opus_packet_share_its_time() {
 
 #[test]
 fn opus_frames_of_two_lengths_are_cut_where_the_first_ends() {
-    // RFC 6716 section 3.2.1: one byte up to 251, above it two: 4 times the second and the first.
+    // RFC 6716 section 3.2.1: one byte up to 251; above that two, four times the second plus the
+    // first.
     for (first, length) in [
         (1, &[1u8][..]),
         (251, &[251]),
@@ -157,7 +158,7 @@ fn opus_frames_of_two_lengths_are_cut_where_the_first_ends() {
 
 #[test]
 fn the_padding_of_an_opus_packet_is_not_sent() {
-    // RFC 6716 section 3.2.5: a byte of 255 stands for 254 and says that another follows.
+    // RFC 6716 section 3.2.5: a byte of 255 counts as 254, and another one follows.
     for (padding, length) in [
         (0, &[0][..]),
         (1, &[1]),
@@ -192,21 +193,21 @@ fn an_opus_packet_that_is_broken_or_has_too_long_a_frame_is_left_out() {
         assert!(plan.packets.is_empty(), "{first:?} …");
     };
     let with = |head: &[u8], body: usize| [head, &vec![0; body]].concat();
-    // Code 0 is one frame, which cannot be split.
+    // Code 0: a single frame cannot be split.
     left_out(&with(&[0xfc], 16), 16, 16);
-    // Code 1 with an odd number of bytes; code 2 whose first frame is longer than the packet.
+    // Code 1 with an odd number of bytes; code 2 with a first frame longer than the packet.
     left_out(&with(&[0xfc | 1], 17), 16, 16);
     left_out(&with(&[0xfc | 2, 17], 16), 16, 16);
-    // Code 3: no frames, more than 120 ms can hold, bytes that the frames cannot share equally.
+    // Code 3: no frames, more than fit into 120 ms, a size that is no multiple of the frame count.
     left_out(&with(&[0xfc | 3, 0], 30), 16, 16);
     left_out(&with(&[0xfc | 3, 49], 49), 16, 16);
     left_out(&with(&[0xfc | 3, 3], 31), 16, 16);
-    // More padding than there are bytes; lengths that go beyond the packet.
+    // More padding than bytes; lengths beyond the end of the packet.
     left_out(&with(&[0xfc | 3, 0x40 | 2, 100], 30), 16, 16);
     left_out(&with(&[0xfc | 3, 0x80 | 3, 10, 10], 19), 16, 16);
     left_out(&with(&[0xfc | 3, 0x80 | 0x40 | 2, 10, 10], 19), 16, 16);
     left_out(&with(&[0xfc | 3, 0x80 | 48], 20), 16, 16);
-    // A frame of more than the payload less its first byte.
+    // A frame longer than the payload minus its first byte.
     left_out(&with(&[0xfc | 1], 32), 16, 16);
     assert_eq!(opus_packets(&with(&[0xfc | 1], 30), 16).unwrap().len(), 2);
     assert_eq!(

@@ -1,4 +1,5 @@
-//! Uncompressed sound: what goes in comes out in whole frames, each packet with the time of its first one.
+//! Uncompressed audio: it arrives unchanged in whole frames, each packet with the time of its first
+//! one.
 
 mod common;
 
@@ -47,7 +48,7 @@ proptest! {
         }
         let bodies: Vec<u8> = packets.into_iter().flat_map(|packet| packet.payload).collect();
         prop_assert_eq!(bodies, units.concat());
-        // Packets leave one after the other, evenly.
+        // Packets leave evenly, one after the other.
         for (frame, count) in plan.frames.iter().zip(plan.frames.iter().skip(1)) {
             prop_assert!((count.due - frame.due - frame.duration).abs() <= 1);
             prop_assert_eq!(frame.due, frame.shown);

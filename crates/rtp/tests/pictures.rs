@@ -1,5 +1,5 @@
-//! VP8, VP9, AV1 and MPEG-4 Visual: what goes in comes out of depacketisers of others, and the session description says what
-//! comes.
+//! VP8, VP9, AV1 and MPEG-4 Visual: independent depacketisers restore the film, and the session
+//! description matches it.
 
 mod common;
 
@@ -18,12 +18,12 @@ const VP: VpConfig = VpConfig {
     depth: 8,
 };
 
-/// A configuration of AV1 with a sequence header of four bytes.
+/// An AV1 configuration with a sequence header of four bytes.
 fn av1() -> Codec {
     Codec::Av1(vec![0x81, 0x04, 0x0c, 0, 0x0a, 4, 1, 2, 3, 4])
 }
 
-/// The packets of samples of this codec, 3600 ticks each.
+/// Returns the packets for samples of this codec, 3600 ticks each.
 fn packets(codec: Codec, samples: &[Vec<u8>], max_payload: usize) -> Vec<Received> {
     let film = Film::of(samples, 3600);
     let payload = payload(&track(codec, 90_000), max_payload);
@@ -37,7 +37,8 @@ fn packets(codec: Codec, samples: &[Vec<u8>], max_payload: usize) -> Vec<Receive
     packets
 }
 
-/// What each frame's packets carry by this depacketiser; the last packet of each is marked, and no other.
+/// Returns each frame as this depacketiser restores it. The marker must be on the last packet of
+/// each frame only.
 fn carried(packets: &[Received], mut take: impl FnMut(&Received) -> Vec<u8>) -> Vec<Vec<u8>> {
     let frames = packets.chunk_by(|one, next| one.timestamp == next.timestamp);
     let frames = frames.map(|packets| {
@@ -53,7 +54,7 @@ fn units(sizes: &[usize]) -> Vec<Vec<u8>> {
     units.map(|(nth, size)| noise(nth, *size)).collect()
 }
 
-/// How a size is written (AV1 Bitstream Specification 4.10.5).
+/// Encodes a size (AV1 Bitstream Specification 4.10.5).
 fn leb128(mut size: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while size >= 0x80 {
@@ -64,7 +65,7 @@ fn leb128(mut size: usize) -> Vec<u8> {
     bytes
 }
 
-/// An open bitstream unit of this type with its size, and an extension if it is to have one.
+/// Returns an open bitstream unit of this type with a size field and, if requested, an extension.
 fn obu(kind: u8, has_extension: bool, body: &[u8]) -> Vec<u8> {
     let head = kind << 3 | u8::from(has_extension) << 2 | 2;
     let extension = if has_extension { &[0x20][..] } else { &[] };
@@ -136,7 +137,7 @@ proptest! {
         let mut depacketizer = Av1Depacketizer::new();
         let mut before = None;
         let came = carried(&packets(av1(), &film, max_payload), |packet| {
-            // A sequence begins with the first packet of a key frame, and with no other.
+            // The sequence flag is on the first packet of a key frame and on no other.
             let is_first = before.replace(packet.timestamp) != Some(packet.timestamp);
             assert_eq!(packet.payload[0] & 8 != 0, is_first && packet.timestamp == 0);
             depacketizer.depacketize(&Bytes::from(packet.payload.clone())).unwrap().to_vec()

@@ -1,4 +1,4 @@
-//! RTCP against an implementation of others, and against noise.
+//! RTCP checked against an independent implementation and against noise.
 
 use proptest::prelude::*;
 use reelway_rtp::rtcp::{Nack, Packet, ReceptionReport, RtcpError, SenderReport, read, write};
@@ -69,7 +69,8 @@ fn a_sender_report_is_read_by_others_as_it_was_meant() {
 
 #[test]
 fn texts_are_padded_to_whole_words_and_no_further() {
-    // RFC 3550 section 6.5: the item list ends with at least one zero. Section 6.6: a reason needs none.
+    // RFC 3550 section 6.5: an item list ends with at least one zero. Section 6.6: a reason needs
+    // none.
     for (length, name_words, reason_words) in [
         (0, 2, 0),
         (1, 2, 1),
@@ -299,7 +300,7 @@ fn a_nack_may_have_many_entries_and_other_feedback_is_passed_over() {
         })
     };
     assert_eq!(read(&datagram).unwrap(), [nack(7, 0), nack(256, 0x8001)]);
-    // TMMBR (RFC 5104) is another message of the same packet type; 204 is an application's.
+    // TMMBR (RFC 5104) is another message of the same packet type; 204 is application-defined.
     datagram[0] = 0x83;
     assert_eq!(read(&datagram).unwrap(), []);
     datagram[..2].copy_from_slice(&[0x81, 204]);
@@ -308,8 +309,9 @@ fn a_nack_may_have_many_entries_and_other_feedback_is_passed_over() {
 
 #[test]
 fn a_packet_shorter_than_its_counts_say_is_refused() {
-    // Sender report without its body; a report block less a word; three sources in two words; a reason
-    // longer than its packet; an SDES chunk without end; feedback without a source.
+    // A sender report without its body; a report block that lacks a word; three sources in two
+    // words; a reason longer than its packet; an SDES chunk without an end; feedback without a
+    // source.
     for (count, kind, body) in [
         (0, 200, vec![0; 20]),
         (1, 201, vec![0; 24]),

@@ -1,4 +1,4 @@
-//! Session descriptions, read by a parser of others.
+//! Session descriptions, parsed by an independent parser.
 
 mod common;
 
@@ -80,7 +80,8 @@ fn a_film_of_picture_and_sound_says_all_a_player_needs() {
         attribute(&session, 1, "rtpmap"),
         Some("97 mpeg4-generic/48000/2")
     );
-    // Lost packets can be had again by who knows how; the profile is the one that all players know.
+    // Retransmission is offered to players that support it; the profile is the one that all players
+    // know.
     assert_eq!(session.medias[1].proto, "RTP/AVP");
     assert_eq!(session.medias[1].fmt, "97 113");
     assert_eq!(attribute(&session, 1, "rtcp-fb"), Some("97 nack"));
@@ -145,7 +146,7 @@ fn a_name_cannot_add_lines() {
 #[test]
 fn the_bandwidth_is_that_of_the_busiest_second() {
     let mut track = track(h264(4), 1000);
-    // Half-second groups of 10 kB, but for two of 100 kB.
+    // Half-second groups of 10 kB, except for two of 100 kB.
     for nth in 0..20 {
         let bytes = if matches!(nth, 8 | 9) {
             100_000
@@ -177,10 +178,10 @@ fn the_bandwidth_of_a_film_without_groups_is_its_mean() {
     (track.samples, track.bytes, track.duration) = (300, 3_000_000, 10_000);
     // 300 + 2083 packets with 60 bytes of headers each: 3,142,980 bytes in 10 s.
     assert_eq!(payload(&track, 1440).sdp().bandwidth_kbps, 2515);
-    // What lasts less than a second is spread over one: 4 packets, 3240 bytes.
+    // A duration below one second counts as one second: 4 packets, 3240 bytes.
     (track.samples, track.bytes, track.duration) = (2, 3000, 500);
     assert_eq!(payload(&track, 1440).sdp().bandwidth_kbps, 26);
-    // 125 bytes a second are a kilobit.
+    // 125 bytes per second are 1 kbit/s.
     (track.samples, track.bytes, track.duration) = (1, 65, 1000);
     assert_eq!(payload(&track, 1440).sdp().bandwidth_kbps, 1);
 }
@@ -188,7 +189,7 @@ fn the_bandwidth_of_a_film_without_groups_is_its_mean() {
 #[test]
 fn the_bandwidth_is_counted_in_whole_groups() {
     let mut track = track(h264(4), 1000);
-    // Groups of 0.4 s: three of them are the shortest that last a second.
+    // Groups of 0.4 s: three of them are the shortest window of at least a second.
     for nth in 0..25 {
         let bytes = if (8..11).contains(&nth) {
             100_000
@@ -212,7 +213,8 @@ fn the_bandwidth_is_counted_in_whole_groups() {
 
 #[test]
 fn h265_says_profile_tier_and_level_as_hvcc_does() {
-    // general_profile_space 2, tier 1, profile 4, then flags of compatibility and constraint, level 150.
+    // general_profile_space 2, tier 1, profile 4, then compatibility and constraint flags, level
+    // 150.
     let mut codec = h265(4);
     if let reelway_media::Codec::H265(config) = &mut codec {
         config.profile = [0xa4, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 150];

@@ -1,4 +1,4 @@
-//! AAC: what goes in as access units comes out as the same ones at the same times.
+//! Audio, mainly AAC: access units of the film arrive unchanged at the same times.
 
 mod common;
 
@@ -32,7 +32,7 @@ proptest! {
         timescale in prop::sample::select(vec![600u32, 1000, 1_000_000, 90_000]),
         begin in 0u64..40_000_000,
     ) {
-        // A film whose sound counts in other ticks than its samples, 36,000 s in.
+        // A track whose timescale is not its sampling rate, up to 40,000,000 units into the film.
         let at = |nth: u64| (nth * 1024 * u64::from(timescale) / 44_100) as i64;
         let mut film = Film::of(&vec![vec![7; 100]; 50], 0);
         for (nth, timed) in (begin..).zip(&mut film.samples) {
@@ -114,7 +114,7 @@ fn an_access_unit_longer_than_thirteen_bits_tell_is_left_out() {
     );
 }
 
-/// The sizes of the packets of access units of these sizes, each of 1024 ticks at 48 kHz.
+/// Payload sizes of the packets for access units of these sizes, each of 1024 ticks at 48 kHz.
 fn aac_packets(sizes: &[usize], max_payload: usize) -> Vec<usize> {
     let units: Vec<Vec<u8>> = sizes.iter().map(|size| vec![1; *size]).collect();
     let film = Film::of(&units, 1024);
@@ -127,7 +127,7 @@ fn aac_packets(sizes: &[usize], max_payload: usize) -> Vec<usize> {
 
 #[test]
 fn access_units_share_a_packet_as_long_as_they_fit() {
-    // 2 bytes for the length of the headers, 2 for each header.
+    // 2 bytes for AU-headers-length, 2 for each header.
     assert_eq!(aac_packets(&[100; 4], 410), [410]);
     assert_eq!(aac_packets(&[100; 4], 409), [308, 104]);
     assert_eq!(aac_packets(&[100, 296, 10], 402), [402, 14]);
@@ -142,20 +142,20 @@ fn an_access_unit_that_just_fits_is_not_fragmented() {
 
 #[test]
 fn fragments_of_an_access_unit_are_of_one_size_so_that_they_leave_in_one_send() {
-    // The longest unit that the header's 13 bits can say: 21 fragments of up to 396 bytes.
+    // The longest unit that 13 bits can express: 21 fragments of up to 396 bytes.
     let packets = aac_packets(&[8191], 400);
     assert_eq!(packets, [&[4 + 391; 20][..], &[4 + 371]].concat());
 }
 
 #[test]
 fn an_access_unit_that_is_off_by_more_than_the_jitter_of_ticks_begins_a_packet() {
-    // A unit lasts 1024 ticks of the sound, which are 21.33 ms.
+    // A unit lasts 1024 samples, which is 21.33 ms.
     for (timescale, begin, packets) in [
         (1000, 20, 2),
         (1000, 21, 1),
         (1000, 22, 1),
         (1000, 23, 2),
-        // One tick of the film, and one for rounding.
+        // One tick of the film plus one for rounding.
         (48_000, 1021, 2),
         (48_000, 1022, 1),
         (48_000, 1026, 1),
@@ -170,7 +170,7 @@ fn an_access_unit_that_is_off_by_more_than_the_jitter_of_ticks_begins_a_packet()
     }
 }
 
-/// What the `fmtp` line says the profile and level of this sound are.
+/// The `profile-level-id` in the `fmtp` line for this audio.
 fn profile_level(object_type: u8, rate: u32, channels: u8) -> u8 {
     let mut codec = aac(rate, object_type);
     if let Codec::Aac(config) = &mut codec {
@@ -184,10 +184,10 @@ fn profile_level(object_type: u8, rate: u32, channels: u8) -> u8 {
 
 #[test]
 fn the_profile_level_is_the_lowest_that_the_sound_keeps_to() {
-    // ISO/IEC 14496-3: the numbers are those of table 1.14, the limits those of the tables of levels.
-    // Channels do not count the one for low frequencies: 6 of 5.1 are 5 main ones.
+    // ISO/IEC 14496-3: the values are from table 1.14, the limits from the tables of levels. The
+    // low-frequency channel does not count: the 6 channels of 5.1 have 5 main ones.
     for (object_type, rate, channels, level) in [
-        // AAC profile: level 1 up to 24 kHz, level 2 up to 48 kHz, both of two channels.
+        // AAC profile, up to two channels: level 1 up to 24 kHz, level 2 up to 48 kHz.
         (2, 22_050, 1, 0x28),
         (2, 24_000, 2, 0x28),
         (2, 32_000, 2, 0x29),
@@ -198,7 +198,7 @@ fn the_profile_level_is_the_lowest_that_the_sound_keeps_to() {
         (2, 48_000, 6, 0x2a),
         (2, 64_000, 2, 0x2b),
         (2, 96_000, 6, 0x2b),
-        // High Efficiency AAC profile by the rate of the core: level 2 up to 24 kHz, level 3 up to 48 kHz.
+        // High Efficiency AAC profile, by core rate: level 2 up to 24 kHz, level 3 up to 48 kHz.
         (5, 22_050, 1, 0x2c),
         (5, 24_000, 2, 0x2c),
         (5, 32_000, 2, 0x2d),
@@ -213,7 +213,7 @@ fn the_profile_level_is_the_lowest_that_the_sound_keeps_to() {
         (29, 24_000, 1, 0x30),
         (29, 32_000, 1, 0x31),
         (29, 48_000, 1, 0x31),
-        // AAC Main, LTP, ER AAC LD, ER AAC ELD: none of those profiles.
+        // AAC Main, LTP, ER AAC LD, ER AAC ELD: in none of these profiles.
         (1, 48_000, 2, 0xfe),
         (4, 24_000, 2, 0xfe),
         (23, 48_000, 2, 0xfe),
@@ -229,7 +229,7 @@ fn the_profile_level_is_the_lowest_that_the_sound_keeps_to() {
 
 #[test]
 fn sound_with_sbr_is_clocked_as_the_film_counts_it() {
-    // Counted in the rate of what is heard, 2048 ticks a unit; or in the core coder's, 1024.
+    // Timescale is the output rate (2048 ticks per unit) or the core coder's (1024).
     for (timescale, unit) in [(48_000, 2048), (24_000, 1024)] {
         let payload = payload(&track(aac(24_000, 5), timescale), 1440);
         assert_eq!(payload.clock_rate(), timescale);
@@ -248,7 +248,7 @@ fn sound_with_sbr_is_clocked_as_the_film_counts_it() {
 #[test]
 fn a_payload_takes_what_one_datagram_holds_and_no_less_than_the_formats_need() {
     let of = |max_payload| payload(&track(opus(2), 48_000), max_payload).max_payload();
-    // 65,507 bytes of UDP over IPv4 less 12 of RTP.
+    // 65,507 bytes of UDP over IPv4, minus 12 of RTP.
     assert_eq!((of(0), of(15), of(16)), (16, 16, 16));
     assert_eq!((of(1438), of(65_495), of(65_496)), (1438, 65_495, 65_495));
 }
@@ -337,7 +337,8 @@ fn vorbis_says_how_long_each_part_is() {
     let payload = payload(&track(vorbis(), 48_000), 106);
     let plan = payload.plan(&film.samples, &film.bytes.as_slice()).unwrap();
     let came = send(&plan, &film.bytes);
-    // RFC 5215 section 2.2: ident, then fragment type, data type and how many are whole; section 2.3: the length.
+    // RFC 5215 section 2.2: ident, fragment type, data type and packet count; section 2.3: the
+    // length.
     let heads: Vec<_> = came.iter().map(|packet| &packet.payload[..6]).collect();
     let head = |kind: u8, length: u8| [0, 0, 1, kind, 0, length];
     let (whole, first, between, last) = (0x01, 0x40, 0x80, 0xc0);
@@ -360,7 +361,8 @@ fn headers_of_vorbis_are_described_with_empty_comments() {
     assert_eq!(payload.sdp().encoding, "vorbis/48000/2");
     let configuration = payload.sdp().fmtp.strip_prefix("configuration=").unwrap();
     let configuration = BASE64_STANDARD.decode(configuration).unwrap();
-    // RFC 5215 section 3.2.1: one set, its ident and length; two headers after the first, and the lengths of all but the last.
+    // RFC 5215 section 3.2.1: one set, its ident and length; two more headers, and the lengths of
+    // all but the last.
     let head = [0, 0, 0, 1, 0, 0, 1, 0, 70, 2, 30, 16];
     let headers = [
         &b"\x01vorbis"[..],

@@ -1,4 +1,4 @@
-//! One connection: reading, deadlines, the end.
+//! One RTSP connection: reading, deadlines and closing.
 
 use std::io;
 use std::net::Shutdown;
@@ -24,14 +24,14 @@ use tokio::time::{sleep, timeout};
 use crate::hub::Hub;
 use crate::services::Writer;
 
-/// Bytes read at once: a request, or a good many reports.
+/// Bytes read at once: a request, or many reports.
 const READ: usize = 4096;
 
-/// How long the sender may take to say goodbye on a connection that is about to close: some turns
-/// of a millisecond.
+/// How long the sender may take to send its last packets on a closing connection: several of its
+/// one-millisecond turns.
 const LAST_WORDS: Duration = Duration::from_millis(20);
 
-/// Bytes that are read of a peer, and forgotten, while the connection closes.
+/// Most bytes that are read from a peer and discarded while the connection closes.
 const MOST_IGNORED: usize = 64 * 1024;
 
 pub(crate) struct Connection {
@@ -41,20 +41,21 @@ pub(crate) struct Connection {
     pub config: Arc<RtspConfig>,
 }
 
-/// Why a connection is not read any further.
+/// Why reading from a connection stops.
 enum End {
-    /// By the peer, or the network.
+    /// The peer closed the connection, or the network failed.
     Gone,
-    /// By us: what is queued is to be written before.
+    /// The server closes it, after writing what is queued.
     Ours,
 }
 
 impl Connection {
-    /// Serves the connection to its end.
+    /// Serves the connection until it ends.
     pub async fn run(self) {
         let _ = supervise::caught("rtsp connection", self.converse()).await;
         self.hub.remove_door(self.conn);
-        // After a panic too: its sessions end with it, or wait for another one.
+        // Also runs after a panic: the connection's sessions end with it, or wait for another
+        // connection.
         self.hub.happen(Event::Disconnected { conn: self.conn });
     }
 
@@ -62,12 +63,12 @@ impl Connection {
         let (Ok(peer), Ok(local)) = (self.stream.peer_addr(), self.stream.local_addr()) else {
             return;
         };
-        // A peer that has vanished is noticed even where nothing is sent to it.
+        // Detects a vanished peer even if nothing is sent to it.
         let keepalive = TcpKeepalive::new()
             .with_time(Duration::from_secs(60))
             .with_interval(Duration::from_secs(15));
         let _ = SockRef::from(&*self.stream).set_tcp_keepalive(&keepalive.with_retries(4));
-        // Answers go before media, until media are sent over this connection, too.
+        // Answers take precedence over media until this connection carries media as well.
         if let Err(error) = marks::set_said(self.stream.as_fd()) {
             tracing::debug!(%peer, "marks: {error}");
         }
@@ -88,8 +89,9 @@ impl Connection {
 
     async fn serve(&self, writer: &FrameWriter, door: &Notify) -> End {
         let mut parser = Parser::new(self.config.bounds);
-        // A message must be whole by then; the first one is waited for from the beginning.
-        // It is not made anew with each byte: a last look would never end for who sends one in time.
+        // The deadline by which a message must be complete. The first message's deadline starts
+        // with the connection. It is not restarted for each byte: otherwise a client that keeps
+        // sending single bytes would never time out.
         let whole = || Box::pin(patience(self.config.message_timeout));
         let mut due = Some(whole());
         let mut has_asked = false;
@@ -121,7 +123,7 @@ impl Connection {
             };
             let Ok(ready) = ready else { return End::Gone };
             if ready.is_writable() && !written {
-                // So that tokio asks the kernel again before it says writable.
+                // Makes tokio poll the kernel again before it reports the socket as writable.
                 let _ = self.stream.try_io(Interest::WRITABLE, || writer.flush_io());
             }
             if !ready.is_readable() {
@@ -132,7 +134,7 @@ impl Connection {
                 Ok(_) => {
                     let taken = self.take(&mut parser).await;
                     has_asked |= taken > 0;
-                    // What is passed over is none of those that were taken, and ends as well.
+                    // A skipped frame is not counted in `taken`, but it ends a message as well.
                     if taken > 0 || has_asked && !parser.is_within_message() {
                         due = None;
                     }
@@ -146,8 +148,8 @@ impl Connection {
         }
     }
 
-    /// Reads what is there, some of it. The bytes are nowhere but in the parser: a waiting connection
-    /// holds no buffer.
+    /// Reads some of the available bytes. They are held only in the parser: an idle connection has
+    /// no buffer.
     fn read(&self, parser: &mut Parser) -> io::Result<usize> {
         let mut buffer = [0; READ];
         let read = self.stream.try_read(&mut buffer)?;
@@ -155,7 +157,7 @@ impl Connection {
         Ok(read)
     }
 
-    /// Takes the whole messages that have come, one after the other. Returns how many.
+    /// Handles the complete messages that have arrived, one after the other. Returns their number.
     async fn take(&self, parser: &mut Parser) -> usize {
         let conn = self.conn;
         let mut messages = 0;
@@ -176,8 +178,8 @@ impl Connection {
         }
     }
 
-    /// Lets what is queued go out, says that nothing more follows, and waits a little for the peer to
-    /// see it: closing with unread bytes of theirs would take the last answer back.
+    /// Flushes queued data, shuts down the write side, and waits briefly for the peer to see it:
+    /// closing with unread bytes from the peer would discard the last answer.
     async fn linger(&self, writer: &FrameWriter) {
         sleep(LAST_WORDS).await;
         let _ = timeout(self.config.linger, async {

@@ -1,4 +1,4 @@
-//! The machine, and what carries out its actions and jobs.
+//! The state machine, and the execution of its actions and jobs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -19,17 +19,17 @@ use crate::services::{Original, Services, Writer, carried, refused};
 use crate::stream::FilmStream;
 use crate::watch::Watch;
 
-/// What others than clients report, on threads that must not wait.
+/// Events that do not come from clients, reported by threads that must not wait.
 enum Notice {
     Finished(String, Monotonic),
     Failed(String, String),
     Ended(String, Option<String>),
 }
 
-/// RTCP of a viewer over UDP: may be lost when too much comes.
+/// RTCP from a viewer over UDP; dropped if the queue is full.
 type Heard = (String, Said);
 
-/// Where streams and the register report what happens.
+/// The channels on which streams and the register report events.
 #[derive(Clone)]
 struct Ears {
     told: mpsc::UnboundedSender<Notice>,
@@ -37,7 +37,7 @@ struct Ears {
 }
 
 impl Ears {
-    /// On a sender thread: passes on what happens to a session's stream, and does not wait.
+    /// Passes on an event of a session's stream. Called on a sender thread, so it does not wait.
     fn tell(&self, session: &str, event: StreamEvent) {
         let session = session.to_owned();
         match event {
@@ -51,7 +51,7 @@ impl Ears {
                     lost: report.lost,
                     jitter: report.jitter,
                 };
-                // Where too much is reported, some of it is not heard.
+                // Reports are dropped while the queue is full.
                 let said = Said::Report(report.track, reported);
                 drop(self.heard.try_send((session, said)));
             }
@@ -61,13 +61,14 @@ impl Ears {
     }
 }
 
-/// Reports that may wait: what a thousand viewers say in a minute is a hundred a second.
+/// Capacity of the report queue: a thousand viewers reporting within a minute make about a hundred
+/// a second.
 const MOST_HEARD: usize = 4096;
 
-/// For how long what receivers report gathers before it is looked at.
+/// How long receiver reports are collected before they are processed.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// How long a disk may take to give the beginning of a film: viewers have given up by then.
+/// How long a disk may take to deliver the beginning of a film: by then viewers have given up.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 async fn in_time<T>(work: impl Future<Output = T>) -> Result<T, String> {
@@ -82,33 +83,33 @@ async fn in_time<T>(work: impl Future<Output = T>) -> Result<T, String> {
 
 pub(crate) struct Hub {
     machine: Mutex<Machine<Writer, Original>>,
-    /// What a new machine is made from.
+    /// Makes the settings of a new machine.
     settings: Box<dyn Fn() -> Settings + Send + Sync>,
     services: Services,
-    /// Notified when a connection is to close.
+    /// One per connection, notified when it is to close.
     doors: Mutex<HashMap<ConnId, Arc<Notify>>>,
-    /// By the names of their sessions.
+    /// Viewers by session name.
     viewers: Mutex<HashMap<String, Viewer>>,
     ears: Ears,
 }
 
-/// A viewer who was let in.
+/// An admitted viewer.
 #[derive(Clone)]
 struct Viewer {
     session: Session,
     watch: Arc<Watch>,
 }
 
-/// The other ends of [`Ears`].
+/// The receiving ends of [`Ears`].
 pub(crate) struct News {
     told: mpsc::UnboundedReceiver<Notice>,
     heard: mpsc::Receiver<Heard>,
 }
 
-/// Why a stream that is no more cannot be moved.
+/// Why an ended stream cannot be moved.
 const ENDED: &str = "the stream has ended";
 
-/// What viewers learn of a panic.
+/// The reason that viewers get after a panic.
 const FAULT: &str = "ended by a fault of this program";
 
 impl Hub {
@@ -133,7 +134,7 @@ impl Hub {
         (hub, news)
     }
 
-    /// A new connection; what it returns is notified when it is to close.
+    /// Registers a connection. The returned `Notify` is notified when it is to close.
     pub fn open_door(&self, conn: ConnId) -> Arc<Notify> {
         let door = Arc::new(Notify::new());
         lock(&self.doors).insert(conn, door.clone());
@@ -144,7 +145,7 @@ impl Hub {
         lock(&self.doors).remove(&conn);
     }
 
-    /// Reports to the machine what happened, and does what it says, jobs included.
+    /// Passes an event to the machine and carries out its actions, including jobs.
     pub async fn happen_and_finish(&self, event: Event<Writer, Original>) {
         let mut job = self.happen(event);
         while let Some((conn, todo)) = job {
@@ -154,7 +155,7 @@ impl Hub {
                 _ => None,
             };
             job = self.happen(Event::Done { conn, outcome });
-            // Whose session ended before the machine knew it: it could not be told.
+            // The session ended before the machine knew it, so the machine missed that event.
             if let Some(viewer) = newcomer.filter(|viewer| viewer.session.is_ended()) {
                 let session = viewer.session.token().to_owned();
                 let _ = self.happen(Event::Ended {
@@ -165,18 +166,20 @@ impl Hub {
         }
     }
 
-    /// Reports to the machine what happened, and does what can be done at once. A job is returned: there
-    /// is at most one, for the connection that the event is of.
+    /// Passes an event to the machine and carries out its immediate actions. Returns the job, if
+    /// any: at most one, for the event's connection.
     pub fn happen(
         &self,
         event: Event<Writer, Original>,
     ) -> Option<(ConnId, Job<Writer, Original>)> {
         let actions = supervise::guard("rtsp hub", || {
-            // None where another event has just torn it: this one goes with all others.
+            // Poisoned if another event's panic has just corrupted the machine: this event is
+            // discarded like all others.
             let mut machine = self.machine.lock().ok()?;
             supervise::inject("rtsp.hub");
             let mut actions = machine.handle(reelway_clock::now(), event);
-            // What others see of sessions changes in the order of events, whichever threads these come on.
+            // The visible state of sessions changes in the order of events, whichever threads they
+            // arrive on.
             actions.retain(|action| !self.record(action));
             Some(actions)
         });
@@ -188,7 +191,7 @@ impl Hub {
         for action in actions {
             match action {
                 Action::Do { conn, job: todo } => job = Some((conn, todo)),
-                // One that panics keeps none of the others from being done.
+                // A panic in one action does not prevent the others.
                 action => {
                     let _ = supervise::guard("rtsp action", || self.act(action));
                 }
@@ -197,7 +200,8 @@ impl Hub {
         job
     }
 
-    /// Writes down what others see of a session, if that is what is to be done. A panic keeps nothing else from being done.
+    /// Applies actions that change a session's visible state; returns false for all others. A panic
+    /// here does not prevent other actions.
     fn record(&self, action: &Action<Writer, Original>) -> bool {
         let (Action::Rest { session } | Action::Unclaim { session } | Action::Show { session, .. }) =
             action
@@ -223,9 +227,9 @@ impl Hub {
 
     fn act(&self, action: Action<Writer, Original>) {
         match action {
-            // A connection that takes no answers is found broken by its own task.
+            // A connection that cannot be written to is closed by its own task.
             Action::Send { writer, bytes } => drop(writer.write(&bytes)),
-            // Carried out by the caller, and written down before.
+            // Carried out by the caller, or already recorded.
             Action::Do { .. }
             | Action::Rest { .. }
             | Action::Unclaim { .. }
@@ -271,12 +275,12 @@ impl Hub {
         }
     }
 
-    /// Puts a new machine in the place of one that a panic may have torn. Nobody knows what its sessions
-    /// and connections were about to do: they end, with a reason, and viewers may come again.
+    /// Replaces a machine that a panic may have left inconsistent. What its sessions and
+    /// connections were about to do is unknown: they end with a reason, and viewers may reconnect.
     fn start_anew(&self) {
         {
             let Err(poisoned) = self.machine.lock() else {
-                // Another thread did it meanwhile.
+                // Another thread has done it already.
                 return;
             };
             let mut machine = poisoned.into_inner();
@@ -337,7 +341,7 @@ impl Hub {
             } => {
                 let viewer = self.viewer(&session);
                 let Some(viewer) = viewer.filter(|viewer| viewer.session.begins()) else {
-                    // The session was sent away for others a moment ago.
+                    // The session was ended a moment ago to make room for others.
                     return Outcome::Claimed(Err(Refusal {
                         reason: EndReason::MadeRoom.to_string(),
                         retry_after: Some(Duration::from_secs(1)),
@@ -353,7 +357,7 @@ impl Hub {
                 let events = move |event| ears.tell(&name, event);
                 let made = in_time(self.services.play(*order, events)).await;
                 let info = made.and_then(|made| made).map(|(stream, info)| {
-                    // A stream whose session has ended ends here.
+                    // If the session has ended, the stream is dropped here and ends.
                     if let Some(viewer) = self.viewer(&session) {
                         viewer.watch.set_stream(Arc::new(stream));
                     }
@@ -392,7 +396,8 @@ impl Hub {
         }
     }
 
-    /// Everything that receivers sent over UDP before this time has been read, or is being read now.
+    /// The time up to which everything that receivers sent over UDP has been read, or is being read
+    /// now.
     pub fn heard_until(&self) -> Monotonic {
         self.services.heard_until()
     }
@@ -405,7 +410,7 @@ impl Hub {
         self.viewer(session)?.watch.stream()
     }
 
-    /// Books what a viewer is going to be sent; the schedule to send by.
+    /// Books what a viewer is about to be sent. Returns the schedule to send by.
     fn book(
         &self,
         session: &str,
@@ -421,7 +426,7 @@ impl Hub {
         booked.map_err(refused)
     }
 
-    /// Listens to what streams and the register report; for ever.
+    /// Processes the events of streams and the register, for ever.
     pub async fn listen(&self, news: &tokio::sync::Mutex<News>) {
         let mut news = news.lock().await;
         let News { told, heard } = &mut *news;
@@ -442,7 +447,7 @@ impl Hub {
                 for (session, said) in several.drain(..) {
                     self.happen(Event::Heard { session, said });
                 }
-                // Nobody waits for what reports say, and to be woken for each costs more than all the rest.
+                // Reports are not urgent, and waking up for each costs more than all the rest.
                 tokio::time::sleep(GATHER).await;
             }
         };
@@ -450,7 +455,7 @@ impl Hub {
     }
 }
 
-/// Why the register is to end a session; `None`: it has ended it already.
+/// The reason with which the register ends a session; `None`: it has already ended it.
 fn end_reason(reason: seam::EndReason) -> Option<EndReason> {
     match reason {
         seam::EndReason::Left => Some(EndReason::Left),

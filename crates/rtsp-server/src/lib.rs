@@ -1,15 +1,16 @@
-//! The RTSP server: sockets, timers, and the way from the state machine's actions to the rest of the server.
+//! The RTSP server: sockets, timers, and the code that carries out the state machine's actions.
 //!
-//! What is decided, and in which order, is decided by the pure machine of [`reelway_rtsp`]; here it is carried out.
+//! The pure machine of [`reelway_rtsp`] decides what is done and in which order; this crate carries
+//! it out.
 //!
 //! | file | contents |
 //! |---|---|
-//! | `server.rs` | listeners, limits of connections, the second's tick |
-//! | `connection.rs` | one connection: reading, deadlines, the end |
-//! | `hub.rs` | the machine, and what carries out its actions and jobs |
-//! | `services.rs` | films and streams as the machine knows them, made of the real ones |
+//! | `server.rs` | listeners, connection limits, the tick once a second |
+//! | `connection.rs` | one connection: reading, deadlines, closing |
+//! | `hub.rs` | the machine, and the execution of its actions and jobs |
+//! | `services.rs` | films and streams in the machine's terms, backed by the real ones |
 //! | `stream.rs` | a stream of the sender |
-//! | `watch.rs` | what others see of a session |
+//! | `watch.rs` | a session's progress as the register sees it |
 #![forbid(unsafe_code)]
 
 mod connection;

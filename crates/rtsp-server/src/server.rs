@@ -1,4 +1,4 @@
-//! Listeners, who may connect, the second's tick.
+//! Listeners, connection limits, and the tick once a second.
 
 use std::io;
 use std::net::SocketAddr;
@@ -32,27 +32,27 @@ pub struct RtspServer {
     news: News,
 }
 
-/// Why there is no server.
+/// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// The address cannot be had.
+    /// The address cannot be bound.
     #[error("TCP {address}: {error}")]
     Listen {
-        /// What was asked for.
+        /// The configured address.
         address: SocketAddr,
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
     },
-    /// No address was given.
+    /// No address is configured.
     #[error("no address to listen on")]
     NoAddress,
 }
 
-/// Connections that wait to be accepted.
+/// Maximum number of connections waiting to be accepted.
 const BACKLOG: i32 = 1024;
 
 impl RtspServer {
-    /// Listens. Connections are served by [`RtspServer::run`].
+    /// Binds the listeners. [`RtspServer::run`] serves connections.
     pub async fn bind(
         config: RtspConfig,
         library: Library,
@@ -73,7 +73,7 @@ impl RtspServer {
         if addresses.is_empty() {
             return Err(BindError::NoAddress);
         }
-        // Media leaves from the addresses that are listened on.
+        // Media leaves from the addresses that the server listens on.
         let ports = sender.ports();
         let has = |of: fn(&SocketAddr) -> bool| addresses.iter().any(of).then_some(ports);
         let (udp_v4, udp_v6) = (has(SocketAddr::is_ipv4), has(SocketAddr::is_ipv6));
@@ -95,13 +95,13 @@ impl RtspServer {
         })
     }
 
-    /// Where it listens, with the ports that were taken for 0.
+    /// The addresses that it listens on, with the actual ports in place of port 0.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Serves until it is dropped; connections end with it, streams when the register ends their
-    /// sessions.
+    /// Serves until it is dropped. Its connections end with it; streams end when the register ends
+    /// their sessions.
     pub async fn run(self) {
         let RtspServer {
             listeners,
@@ -139,14 +139,14 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
         Type::STREAM.nonblocking(),
         Some(Protocol::TCP),
     )?;
-    // A server that is started again need not wait for connections of the one before.
+    // Lets a restarted server bind while connections of its predecessor linger.
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
-        // So that an IPv4 listener on the same port stands beside it.
+        // Allows an IPv4 listener on the same port.
         socket.set_only_v6(true)?;
     }
     socket.bind(&address.into())?;
-    // For the first packet to each peer; connections are marked when they are taken.
+    // Applies to the first packet to each peer; connections are marked once accepted.
     if let Err(error) = marks::set_said(socket.as_fd()) {
         tracing::debug!("marks of {address}: {error}");
     }
@@ -164,13 +164,13 @@ async fn tick(hub: Arc<Hub>) {
     }
 }
 
-/// A listener and what its connections need. A panic of the loop that accepts ends none of them.
+/// A listener and the state its connections need. A panic in the accept loop ends none of them.
 struct Door {
     listener: TcpListener,
     limits: Limits,
     config: Arc<RtspConfig>,
     hub: Arc<Hub>,
-    /// They end with the server.
+    /// Connection tasks; they end with the server.
     connections: Mutex<JoinSet<()>>,
 }
 
@@ -190,7 +190,7 @@ async fn accept(door: Arc<Door>) {
                         config: door.config.clone(),
                     };
                     let mut connections = supervise::whole(door.connections.lock());
-                    // Those that are over.
+                    // Reap finished tasks.
                     while connections.try_join_next().is_some() {}
                     connections.spawn(reelway_clock::reactor::metered(async move {
                         connection.run().await;
@@ -204,7 +204,8 @@ async fn accept(door: Arc<Door>) {
                 }
             },
             Err(error) => {
-                // Out of descriptors, mostly: the connection stays in the queue, and is tried again.
+                // Usually out of file descriptors: the connection stays in the queue and is tried
+                // again.
                 complaints.say(&format!("rtsp connections cannot be accepted: {error}"));
                 sleep(Duration::from_millis(100)).await;
             }
@@ -212,7 +213,7 @@ async fn accept(door: Arc<Door>) {
     }
 }
 
-/// Which limit a connection met, and what it is.
+/// Describes the limit that a connection ran into, with its value.
 fn why(which: TooMany, config: &RtspConfig) -> String {
     match which {
         TooMany::InAll { open } => format!(
@@ -226,12 +227,12 @@ fn why(which: TooMany, config: &RtspConfig) -> String {
     }
 }
 
-/// Says in the shortest way that there is no place; the peer may not have asked yet.
+/// Refuses in the shortest form; the peer may not have sent a request yet.
 fn refuse(stream: TcpStream) {
     let _ = stream.try_write(b"RTSP/1.0 503 Service Unavailable (rtsp.max_connections or rtsp.max_connections_per_peer is reached)\r\n\r\n");
 }
 
-/// Tells of what may happen a thousand times a second, once in a while.
+/// Rate-limits warnings about events that may occur a thousand times a second.
 #[derive(Default)]
 struct Complaints {
     last: Option<reelway_clock::Monotonic>,

@@ -1,4 +1,4 @@
-//! Films and streams as the machine knows them, made of the real ones.
+//! Films and streams in the machine's terms, backed by the real ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,11 +24,11 @@ use crate::watch::Watch;
 /// A connection's write side.
 pub(crate) type Writer = Arc<FrameWriter>;
 
-/// What the machine hands back of a film.
+/// The film behind the machine's handle.
 #[derive(Clone, Debug)]
 pub(crate) struct Original {
     film: Arc<CatalogueFilm>,
-    /// What it needs, for admission; none if that is not known.
+    /// The film's demand, for admission; `None` if it is not known.
     demand: Option<Arc<Demand>>,
 }
 
@@ -56,7 +56,8 @@ impl Services {
         }
     }
 
-    /// The first of these that there is, or where it is to be watched if that is at another server and the viewer may leave.
+    /// Finds the first of these titles that exists, or the server where it is to be watched, if
+    /// that is another one and the viewer may be redirected.
     pub async fn film(
         &self,
         titles: Vec<String>,
@@ -65,7 +66,7 @@ impl Services {
     ) -> Result<Arc<Film<Original>>, FilmError> {
         let (catalogue, payload) = (self.library.catalogue().clone(), self.payload);
         let gate = self.sessions.gate().clone();
-        // An index that is not in memory is read from disk.
+        // Reads the index from disk if it is not in memory.
         let found = spawn_blocking(move || {
             let mut unknown = None;
             for title in &titles {
@@ -99,17 +100,19 @@ impl Services {
         Ok(Arc::new(film))
     }
 
-    /// Everything that receivers sent over UDP before this time has been read, or is being read now.
+    /// The time up to which everything that receivers sent over UDP has been read, or is being read
+    /// now.
     pub fn heard_until(&self) -> Monotonic {
         self.sender.heard_until()
     }
 
-    /// Ends what was sent away for others.
+    /// Ends the sessions that had to make room for others.
     pub fn say_farewell(&self) {
         self.sessions.say_farewell();
     }
 
-    /// Asks the register whether this viewer may come in; `on_end` learns when the register ends the session.
+    /// Asks the register to admit this viewer; `on_end` is called when the register ends the
+    /// session.
     pub fn admit(
         &self,
         newcomer: Newcomer<Original>,
@@ -119,7 +122,7 @@ impl Services {
         let opened = self.sessions.open(new_session(newcomer));
         self.sessions.say_farewell();
         let session = opened.map_err(refused)?;
-        // How long a viewer may be silent is known to the machine, by what they do.
+        // The machine tracks how long a viewer may be silent, depending on what they do.
         session.set_idle_limit(Duration::MAX);
         let seen = watch.clone();
         session.set_probe(move || seen.progress());
@@ -128,7 +131,8 @@ impl Services {
         Ok(session)
     }
 
-    /// Makes a stream that waits to be let go. Its events come on a thread that must not wait.
+    /// Makes a stream that waits for `FilmStream::go`. Its events arrive on a thread that must
+    /// not wait.
     pub async fn play(
         &self,
         order: PlayOrder<Writer, Original>,
@@ -156,7 +160,7 @@ impl Services {
     }
 }
 
-/// A film of the catalogue, to be sent like this.
+/// Returns the film in the form in which it is to be sent.
 fn in_form(film: Arc<CatalogueFilm>, form: Form) -> Result<Arc<CatalogueFilm>, FilmError> {
     match form {
         Form::Tracks => Ok(film),
@@ -170,7 +174,7 @@ fn in_form(film: Arc<CatalogueFilm>, form: Form) -> Result<Arc<CatalogueFilm>, F
     }
 }
 
-/// A film of the catalogue with what of it goes over RTP.
+/// Returns the machine's film, with the tracks that can be sent over RTP.
 fn over_rtsp(
     film: Arc<CatalogueFilm>,
     form: Form,
@@ -194,7 +198,7 @@ fn over_rtsp(
     Film::new(&film.name, &film.title, identity, form, options, original)
 }
 
-/// A newcomer, for the register.
+/// Converts a newcomer for the register.
 fn new_session(newcomer: Newcomer<Original>) -> NewSession {
     let Newcomer {
         peer,
@@ -217,7 +221,7 @@ fn new_session(newcomer: Newcomer<Original>) -> NewSession {
         query,
         wants: film.handle.demand.clone().map(|demand| Wants {
             demand,
-            // Which tracks the viewer will set up is not known yet.
+            // The tracks that the viewer will set up are not known yet.
             tracks: Vec::new(),
             carriage: carried(carriage),
             is_remote: film.handle.film.identity.is_remote(),
@@ -227,7 +231,7 @@ fn new_session(newcomer: Newcomer<Original>) -> NewSession {
     }
 }
 
-/// How tracks get to a viewer, for the timetable.
+/// Converts the transport of a viewer's tracks for the timetable.
 pub(crate) fn carried(carriage: seam::Carriage) -> Carriage {
     match carriage {
         seam::Carriage::UdpV4 => Carriage::UdpV4,
@@ -236,7 +240,7 @@ pub(crate) fn carried(carriage: seam::Carriage) -> Carriage {
     }
 }
 
-/// The register's refusal, for the machine.
+/// Converts the register's refusal for the machine.
 pub(crate) fn refused(refusal: reelway_session::Refusal) -> Refusal {
     let reelway_session::Refusal {
         reason,

@@ -1,4 +1,4 @@
-//! A stream of the sender, as the hub moves it.
+//! A sender stream, as the hub controls it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use reelway_rtsp::seam::{FirstPacket, PlayInfo};
 use reelway_sender::{PlayInfo as SenderInfo, StreamError, StreamHandle, TrackInfo};
 use reelway_supervise as supervise;
 
-/// How far a stream has come.
+/// A stream's progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sent {
-    /// Presentation time now being sent.
+    /// Presentation time currently being sent.
     pub position: Nanos,
     /// Bytes of RTP, headers included.
     pub bytes: u64,
@@ -26,12 +26,12 @@ pub(crate) struct Sent {
     pub dropped_frames: u64,
 }
 
-/// A stream of the sender. It is over when its handle is dropped.
+/// A sender stream. It ends when its handle is dropped.
 pub(crate) struct FilmStream {
     handle: Mutex<Option<Arc<StreamHandle>>>,
-    /// How far it had come when it was stopped.
+    /// Its progress when it was stopped.
     last: Mutex<Sent>,
-    /// What it is sent by from the next time on that it is let go.
+    /// The schedule to send by from the next [`FilmStream::go`] on.
     booked: Mutex<Option<Arc<Schedule>>>,
 }
 
@@ -53,12 +53,14 @@ impl FilmStream {
             .ok_or_else(|| "the stream has ended".to_owned())
     }
 
-    /// Sends it by this schedule when it is let go next; `None`: as the sender does by itself.
+    /// Sets the schedule to send by from the next [`FilmStream::go`] on; `None`: the sender's own
+    /// timing.
     pub fn book(&self, schedule: Option<Arc<Schedule>>) {
         *supervise::whole(self.booked.lock()) = schedule;
     }
 
-    /// Lets it flow: after it was made, moved or resumed, when the answer has been queued.
+    /// Starts or continues sending after the stream was made, moved or resumed, once the answer is
+    /// queued.
     pub fn go(&self) {
         let booked = supervise::whole(self.booked.lock()).take();
         if let Some(handle) = self.handle() {
@@ -69,29 +71,32 @@ impl FilmStream {
         }
     }
 
-    /// Moves it to the sync sample at or before `start`, where it waits for [`FilmStream::go`].
+    /// Moves the stream to the sync sample at or before `start`, where it waits for
+    /// [`FilmStream::go`].
     pub async fn seek(&self, start: Nanos, end: Nanos) -> Result<PlayInfo, String> {
         moved(self.still()?.seek(start, Some(end)).await)
     }
 
-    /// Prepares it to go on where it stands, to the end it had; it waits for [`FilmStream::go`].
+    /// Prepares the stream to continue from its position to its previous end; it waits for
+    /// [`FilmStream::go`].
     pub async fn resume(&self) -> Result<PlayInfo, String> {
         moved(self.still()?.resume().await)
     }
 
-    /// Holds it: nothing is sent after that. Says where it stands.
+    /// Pauses the stream: nothing is sent afterwards. Returns its position.
     pub async fn pause(&self) -> Result<Nanos, String> {
         Ok(self.still()?.pause().await)
     }
 
-    /// Takes RTCP of its viewer that came interleaved in the connection.
+    /// Passes on RTCP that the viewer sent interleaved in the connection.
     pub fn rtcp(&self, data: &[u8]) {
         if let Some(handle) = self.handle() {
             handle.rtcp(data);
         }
     }
 
-    /// Ends it with an RTCP BYE, which says why if the viewer did not ask for it. Nothing of it is sent afterwards.
+    /// Ends the stream with an RTCP BYE, which gives the reason if the viewer did not ask for it.
+    /// Nothing is sent afterwards.
     pub fn stop(&self, why: Option<&str>) {
         let handle = supervise::whole(self.handle.lock()).take();
         if let Some(handle) = handle {
@@ -102,7 +107,7 @@ impl FilmStream {
         }
     }
 
-    /// Where it stands and what it has sent.
+    /// The stream's position and what it has sent.
     pub fn progress(&self) -> Sent {
         match self.handle() {
             Some(handle) => sent(&handle),
@@ -115,7 +120,7 @@ fn moved(info: Result<SenderInfo, StreamError>) -> Result<PlayInfo, String> {
     info.map(play_info).map_err(|error| error.to_string())
 }
 
-/// How it begins, in the machine's values.
+/// Converts the beginning of a stream to the machine's types.
 pub(crate) fn play_info(info: SenderInfo) -> PlayInfo {
     let first = |track: &TrackInfo| FirstPacket {
         seq: track.seq,

@@ -1,4 +1,4 @@
-//! What others see of a session: the hub writes it, the register reads it.
+//! A session's progress: written by the hub, read by the register.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -16,9 +16,9 @@ pub(crate) struct Watch(Mutex<WatchState>);
 #[derive(Default)]
 struct WatchState {
     state: State,
-    /// Its stream, also when that has ended.
+    /// Its stream, even after it has ended.
     stream: Option<Arc<FilmStream>>,
-    /// What the client said last of each track.
+    /// The client's last report for each track.
     reception: Vec<Reception>,
 }
 
@@ -31,9 +31,9 @@ impl Watch {
         self.seen().stream = Some(stream);
     }
 
-    /// The stream never played.
+    /// Removes a stream that never played.
     pub fn forget_stream(&self) {
-        // It ends with its last user, without the lock.
+        // The last reference may end the stream, so it is dropped without the lock.
         let stream = self.seen().stream.take();
         drop(stream);
     }

@@ -1,4 +1,4 @@
-//! Strangers who want harm: each is bounded, answered or closed in time, and others notice nothing.
+//! Hostile clients: each is limited, answered or closed in time, and other viewers notice nothing.
 
 mod shell;
 
@@ -17,7 +17,7 @@ fn open(stand: &Stand) -> TcpStream {
     stream
 }
 
-/// What comes until the server closes; it must.
+/// Returns everything received until the server closes the connection, which it must do.
 fn to_the_end(mut stream: &TcpStream) -> String {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];
@@ -26,7 +26,7 @@ fn to_the_end(mut stream: &TcpStream) -> String {
             Ok(0) => break,
             Ok(read) => bytes.extend_from_slice(&buffer[..read]),
             Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
-            // By a ring of the server's, in this process too, that is being let go of.
+            // Caused by a ring of the server, in this same process, that is being released.
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => panic!("not closed: {error}"),
         }
@@ -34,7 +34,7 @@ fn to_the_end(mut stream: &TcpStream) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Whether a new connection is taken.
+/// Whether a new connection is accepted and served.
 fn is_served(stand: &Stand) -> bool {
     let answer = stand.connect().request("OPTIONS", "*", &[]);
     answer.is_ok_and(|answer| answer.status == 200)
@@ -45,7 +45,7 @@ fn a_request_that_takes_too_long_is_answered_and_its_connection_closed() {
     let stand = Stand::with(|config| config.message_timeout = SECOND / 2);
     let began = reelway_clock::now();
     let silent = open(&stand);
-    // A byte at a time, until there is an answer.
+    // Sends a byte at a time until there is an answer.
     let mut slow = open(&stand);
     slow.set_read_timeout(Some(Duration::from_millis(20)))
         .unwrap();
@@ -60,7 +60,7 @@ fn a_request_that_takes_too_long_is_answered_and_its_connection_closed() {
     assert!(to_the_end(&silent).starts_with("RTSP/1.0 408 "));
     assert!(reelway_clock::now().since(began) < 5 * SECOND);
 
-    // A frame that does not end is no better, also after a good request.
+    // An incomplete frame times out too, even after a valid request.
     let mut frame = open(&stand);
     frame
         .write_all(b"OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n$\x00\xff")
@@ -79,10 +79,10 @@ fn a_long_frame_that_is_passed_over_is_waited_for_no_longer_once_it_has_come() {
         stream.write_all(request).unwrap();
         let read = stream.read(&mut buffer).unwrap();
         assert!(buffer[..read].starts_with(b"RTSP/1.0 200 "));
-        // Longer than any report, and than what is read at once.
+        // Longer than any report and than the read buffer.
         let frame = [&b"$\x00\xea\x60"[..], &[0; 60_000]].concat();
         stream.write_all(&frame).unwrap();
-        // Nothing is said of it for longer than a message may take.
+        // No answer may follow, for longer than the message timeout.
         stream.set_read_timeout(Some(3 * SECOND)).unwrap();
         let said = stream.peek(&mut buffer).map_err(|error| error.kind());
         assert_eq!(said, Err(ErrorKind::WouldBlock));
@@ -118,7 +118,7 @@ fn a_request_of_a_gigabyte_is_refused_before_it_is_read() {
     for (endless, status) in [("", "414"), ("OPTIONS * RTSP/1.0\r\nCSeq: 9\r\nX: ", "413")] {
         let mut stream = open(&stand);
         stream.write_all(endless.as_bytes()).unwrap();
-        // Just beyond the bound, so that the answer is not lost in a reset.
+        // Just beyond the limit, so that the answer is not lost in a reset.
         let _ = stream.write_all(&vec![b'A'; 24 * 1024]);
         let text = to_the_end(&stream);
         assert!(text.starts_with(&format!("RTSP/1.0 {status} ")), "{text}");
@@ -128,7 +128,7 @@ fn a_request_of_a_gigabyte_is_refused_before_it_is_read() {
 #[test]
 fn ten_thousand_who_only_connect_are_bounded_and_room_is_made_again() {
     let descriptors = reelway_sys::limits::raise_descriptors().unwrap();
-    // Both ends of the connections are in this process.
+    // This process holds both ends of the connections.
     let crowd = (10_000 * descriptors.min(20_000) / 20_000).saturating_sub(500) as usize;
     let places = crowd / 3;
     let stand = Stand::with(|config| {
@@ -146,7 +146,7 @@ fn ten_thousand_who_only_connect_are_bounded_and_room_is_made_again() {
     for stream in &idle {
         stream.set_nonblocking(true).unwrap();
     }
-    // The others are turned away, in words where they come through.
+    // The others are refused, some of them with an answer.
     let is_open = |mut stream: &TcpStream| {
         let read = stream.read(&mut [0; 256]);
         read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
@@ -161,7 +161,7 @@ fn ten_thousand_who_only_connect_are_bounded_and_room_is_made_again() {
         frames(&mut viewer, SECOND).len() > 20,
         "who watches goes on watching"
     );
-    // The idle ones lose their places, and others get in.
+    // The idle connections lose their places, and others are accepted.
     let newcomer = until(20 * SECOND, || is_served(&stand).then_some(()));
     assert!(newcomer.is_some(), "a place");
 }
@@ -169,7 +169,7 @@ fn ten_thousand_who_only_connect_are_bounded_and_room_is_made_again() {
 #[test]
 fn one_address_does_not_take_all_places() {
     let stand = Stand::with(|config| config.connections_per_peer = 5);
-    // They are accepted in the order in which they connect.
+    // Connections are accepted in the order in which they connect.
     let mine: Vec<TcpStream> = (0..5).map(|_| open(&stand)).collect();
     assert!(to_the_end(&open(&stand)).starts_with("RTSP/1.0 503 "));
     drop(mine);
@@ -219,7 +219,7 @@ fn half_open_sessions_go() {
         }
         clients.push(client);
     }
-    // Half of them close their side and keep the other.
+    // Half of them shut down their write side only.
     for client in clients.iter().take(20) {
         client.stream().shutdown(Shutdown::Write).unwrap();
     }

@@ -1,4 +1,4 @@
-//! The server over real sockets: what is sent, when, and to whom.
+//! The server over real sockets: what it sends, when, and to whom.
 
 mod shell;
 
@@ -67,7 +67,7 @@ fn a_seek_while_playing_flushes_and_numbers_run_on() {
             let packets = rtp(&after, channel);
             assert_eq!(packets[0].0, info.seq);
             assert_eq!(info.seq, before.wrapping_add(1), "numbers run on");
-            // A second of either clock; what was queued of the old place is seconds away.
+            // One second of either clock; queued packets from the old position are seconds away.
             let near = |time: u32| (time.wrapping_sub(info.rtptime) as i32).unsigned_abs() < 90_000;
             assert!(
                 packets.iter().all(|(_, time)| near(*time)),
@@ -101,13 +101,13 @@ fn over_udp_media_comes_from_the_ports_that_were_said_and_ends_with_bye() {
         for (track, info) in tracks.iter().zip(&info) {
             assert_eq!(until_bye(&stand, track).first(), Some(&info.seq));
         }
-        // Another PLAY works.
+        // The second iteration shows that another PLAY works.
     }
     assert_eq!(client.request("TEARDOWN", &url, &[]).unwrap().status, 200);
     assert!(stand.sessions.is_empty());
 }
 
-/// The next datagram; the server's io_uring, in this process too, may interrupt the wait.
+/// Receives the next datagram; the server's io_uring, in this same process, may interrupt the wait.
 fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
     loop {
         match socket.recv_from(buffer) {
@@ -117,7 +117,7 @@ fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<(usize, SocketAd
     }
 }
 
-/// Sequence numbers of a track up to its BYE.
+/// Returns the sequence numbers of a track up to its BYE.
 fn until_bye(stand: &Stand, track: &UdpTrack) -> Vec<u16> {
     let mut buffer = [0; 2048];
     track.rtcp.set_read_timeout(Some(6 * SECOND)).unwrap();
@@ -175,7 +175,7 @@ fn who_is_ended_by_the_operator_hears_bye_and_the_connection_closes() {
     let mut over_tcp = stand.connect();
     over_tcp.setup_tcp(&url).unwrap();
     play(&mut over_tcp, &url, "");
-    // Who has sent nothing says no BYE (RFC 3550 section 6.6).
+    // A participant that has sent nothing sends no BYE (RFC 3550 section 6.6).
     assert!(over_tcp.frame(5 * SECOND).unwrap().is_some());
     assert!(stand.sessions.end(&stand.session().id, EndReason::Kicked));
     let mut bye = false;
@@ -226,7 +226,7 @@ fn a_udp_viewer_whose_connection_breaks_goes_on_and_is_heard_over_another() {
         let (length, _) = receive(&tracks[0].rtp, &mut buffer).expect("media goes on");
         Rtp::parse(&buffer[..length]).unwrap().time
     };
-    // Of the film's next second, most is sent after the connection broke.
+    // Most of the film's next second is sent after the connection broke.
     let first = time();
     while (time().wrapping_sub(first) as i32) < 90_000 {}
     let mut again = stand.connect();

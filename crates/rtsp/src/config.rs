@@ -1,4 +1,4 @@
-//! What can be set of the RTSP server.
+//! Settings of the RTSP server.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -8,46 +8,47 @@ use reelway_rtp::PayloadOptions;
 
 use crate::parser::Bounds;
 
-/// Settings of the RTSP server. All bounds exist because a stranger chooses what comes in.
+/// Settings of the RTSP server. All limits exist because clients are not trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RtspConfig {
-    /// Where to listen, TCP. By default `127.0.0.1:8554`.
+    /// TCP addresses to listen on; by default `127.0.0.1:8554`.
     pub listen: Vec<SocketAddr>,
-    /// Silence after which a session is given up, as told to clients in `Session: …;timeout=`.
-    /// 60 s is what RFC 2326 section 12.37 takes where nothing is said, so clients that do not read
-    /// it are right too.
+    /// Silence after which a session ends, as stated in `Session: …;timeout=`. The default of 60 s
+    /// is that of RFC 2326 section 12.37, so it also suits clients that ignore the value.
     pub session_timeout: Duration,
-    /// The same for a viewer who has paused and whose control connection is open: players send no
-    /// sign of life while they are paused. 10 minutes.
+    /// The same for paused viewers whose control connection is open: players send no sign of life
+    /// while paused. 10 minutes.
     pub paused_timeout: Duration,
-    /// How long a message may take from its first byte to its last, and a new connection to its
-    /// first message. 10 s is ample for a request of some hundred bytes over any link and bounds
-    /// what somebody gains who sends a byte a minute.
+    /// Limits the time from a message's first byte to its last, and from a new connection to its
+    /// first message. 10 s is ample for a request of some hundred bytes over any link, and limits
+    /// what a client gains by sending a byte per minute.
     pub message_timeout: Duration,
-    /// How long a connection without a session may be silent between messages. 60 s: players
-    /// ask for the next thing at once, people with telnet within a minute.
+    /// How long a connection without a session may be silent between messages. 60 s: players send
+    /// the next request at once, people with telnet within a minute.
     pub idle_timeout: Duration,
-    /// How long a closing connection may take to carry what is still to be said.
+    /// How long a closing connection may take to send what is still queued.
     pub linger: Duration,
-    /// Most connections at once. One costs a descriptor and some kilobytes; 12,000 of them stay
-    /// below 100 MB and above what one machine serves.
+    /// Maximum number of connections. One takes a descriptor and some kilobytes; 12,000 take less
+    /// than 100 MB and are more than one machine serves.
     pub connections: usize,
-    /// Most connections of one address at once. A household behind one address needs a dozen, a
-    /// measuring client thousands; a third of all leaves room for others.
+    /// Maximum number of connections per address. A household behind one address needs a dozen, a
+    /// load generator thousands; a third of all leaves room for others.
     pub connections_per_peer: usize,
-    /// Most sessions that one connection controls. Players use one, or two while they change from
-    /// UDP to TCP.
+    /// Maximum number of sessions that one connection controls. Players use one, or two while they
+    /// switch from UDP to TCP.
     pub sessions_per_connection: usize,
-    /// Offer GStreamer that lost packets are sent again. Its jitter buffer (1.22) is better off without
-    /// on a network that loses nothing: after a seek it misses packets that never were, asks for pictures
-    /// that come before their time, and may lose its timestamps over it.
+    /// Whether to offer retransmission to GStreamer. Its jitter buffer (1.22) works better without
+    /// on a lossless network: after a seek it misses packets that never existed, asks for pictures
+    /// before their time, and may lose its timestamps.
     pub offer_retransmission: bool,
-    /// Where transport streams may be sent without RTP. Nobody tells whether they arrive, or that they are wanted, so a server
-    /// must not send them to whoever is named. Nowhere by default.
+    /// Networks to which transport streams may be sent without RTP. There is no feedback on whether
+    /// they arrive or are wanted, so a server must not send them to arbitrary addresses. Empty by
+    /// default.
     pub plain_udp: Vec<IpNet>,
-    /// How media is cut into packets: as the sender does it. Descriptions say the rate with it.
+    /// How media is cut into packets, equal to the sender's. Descriptions derive the bit rate from
+    /// it.
     pub payload: PayloadOptions,
-    /// Bounds of a message.
+    /// Limits of a message.
     pub bounds: Bounds,
 }
 

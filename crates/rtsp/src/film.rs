@@ -1,4 +1,4 @@
-//! Films as RTSP sees them: the tracks that go over RTP, and their description.
+//! Films as RTSP sees them: the tracks that can be sent over RTP, and their description.
 
 use std::net::IpAddr;
 
@@ -8,86 +8,86 @@ use reelway_rtp::{Payload, PayloadOptions};
 
 use crate::response::SERVER;
 
-/// The word in a query that asks for a transport stream as it is.
+/// Query parameter that requests the unchanged transport stream.
 pub(crate) const AS_TS: &str = "as=ts";
-/// First payload type of those that a session description assigns (RFC 3551 section 6).
+/// First payload type that a session description may assign (RFC 3551 section 6).
 const FIRST_DYNAMIC: u8 = 96;
-/// The last of them.
+/// Last payload type that a session description may assign.
 const LAST_DYNAMIC: u8 = 127;
 
-/// A film as RTSP sees it. `F` is how the server knows it: it goes back with orders, unopened.
+/// A film as RTSP sees it. `F` is the server's handle, which is passed back with orders unchanged.
 #[derive(Clone, Debug)]
 pub struct Film<F> {
-    /// TITLE, as in URLs, not encoded.
+    /// TITLE, as in URLs, without encoding.
     pub title: String,
-    /// Its name for people.
+    /// Display name.
     pub name: String,
-    /// Its file's identity.
+    /// Identity of its file.
     pub identity: Identity,
     /// How it is sent.
     pub form: Form,
-    /// Its length.
+    /// Duration.
     pub duration: Nanos,
-    /// The tracks that can be had over RTP, in the order of the description. Never empty.
+    /// The tracks available over RTP, in the order of the description. Never empty.
     pub tracks: Vec<FilmTrack>,
-    /// What the description says of each of `tracks`.
+    /// Description of each of `tracks`.
     pub media: Vec<SdpMedia>,
-    /// The server's own.
+    /// The server's handle.
     pub handle: F,
 }
 
 /// How a film is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// Each track by itself.
+    /// Each track separately.
     #[default]
     Tracks,
-    /// The file's transport stream, as it is.
+    /// The file's transport stream, unchanged.
     TransportStream,
 }
 
-/// A track that can be had over RTP.
+/// A track that is available over RTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilmTrack {
-    /// The N of its URL, which ends in `track=N`: its place in the file, from 1.
+    /// The N of its URL, which ends in `track=N`: its position in the file, from 1.
     pub number: u32,
     /// RTP payload type.
     pub payload_type: u8,
-    /// RTP payload type of what is sent again (RFC 4588): another than the track's own.
+    /// RTP payload type of retransmissions (RFC 4588), different from the track's own.
     pub rtx_type: u8,
-    /// Ticks a second of its RTP timestamps.
+    /// Clock rate of its RTP timestamps in Hz.
     pub clock_rate: u32,
 }
 
-/// Why a film cannot be had.
+/// Why a film is not available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilmError {
-    /// There is none of this name.
+    /// No film has this name.
     Unknown(String),
-    /// It may come later.
+    /// It may become available later.
     NotReady(String),
-    /// It does not go over RTSP.
+    /// It cannot be sent over RTSP.
     Unplayable(String),
-    /// It is to be watched at another server: there it has this address, without a query.
+    /// It should be watched at another server, where it has this address, without a query.
     Elsewhere(String),
-    /// It should be there, but reading fails.
+    /// It exists, but reading it fails.
     Failed(String),
 }
 
-/// A file's identity, as descriptions name it.
+/// The identity of a file, as descriptions state it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Identifies the description together with `version`.
     pub id: u64,
-    /// Grows when the file changes.
+    /// Increases when the file changes.
     pub version: u64,
 }
 
 impl<F> Film<F> {
-    /// The film `title`, found in `file`, with the tracks that go over RTP.
+    /// Creates the film `title` from `file`, with the tracks that can be sent over RTP.
     ///
     /// # Errors
-    /// None of its tracks does.
+    /// Fails if no track can be sent.
     pub fn new(
         title: &str,
         file: &Title,
@@ -134,7 +134,7 @@ impl<F> Film<F> {
         })
     }
 
-    /// The URL of a track, relative to the film's.
+    /// Returns the URL of a track, relative to the film's.
     pub fn control(&self, track: u32) -> String {
         match self.form {
             Form::Tracks => format!("track={track}"),
@@ -142,8 +142,8 @@ impl<F> Film<F> {
         }
     }
 
-    /// The session description (SDP), for a client that reached the server at `server`, with its
-    /// tracks offered in this profile.
+    /// Returns the session description (SDP) for a client that connected to the server at `server`,
+    /// with its tracks offered in this profile.
     pub fn sdp(&self, server: IpAddr, profile: Profile) -> String {
         let controls: Vec<String> = self
             .tracks

@@ -1,8 +1,9 @@
-//! RTSP 1.0 (RFC 2326): how players of the older kind ask for a film.
+//! RTSP 1.0 (RFC 2326), for players that request films over RTSP.
 //!
-//! Pure: no sockets, threads or clock. It understands messages ([`parser`], [`target`], [`header`]) and decides what to
-//! do ([`machine`]): what happens comes in with its time, what is to be done comes out. Both sides speak in the values
-//! of [`seam`]. The server around it is the crate `reelway-rtsp-server`.
+//! The crate is pure: no sockets, threads or clock. It parses messages ([`parser`], [`target`],
+//! [`header`]) and decides what to do ([`machine`]): events with their times come in, actions come
+//! out. Both are made of the values of [`seam`]. The server around it is the crate
+//! `reelway-rtsp-server`.
 #![forbid(unsafe_code)]
 
 pub mod config;

@@ -1,4 +1,4 @@
-//! Messages as they come in.
+//! Incoming messages.
 
 use std::fmt;
 
@@ -17,12 +17,12 @@ pub enum Method {
     Announce,
     Record,
     Redirect,
-    /// A method that RTSP 1.0 does not know.
+    /// A method that RTSP 1.0 does not define.
     Other(String),
 }
 
 impl Method {
-    /// Methods are case-sensitive by the RFC; sloppy clients are understood all the same.
+    /// Parses a method. The RFC makes methods case-sensitive, but lax clients are accepted too.
     pub(crate) fn parse(word: &str) -> Method {
         match word.to_ascii_uppercase().as_str() {
             "OPTIONS" => Method::Options,
@@ -40,7 +40,7 @@ impl Method {
         }
     }
 
-    /// The word on the wire.
+    /// Returns the word on the wire.
     pub fn name(&self) -> &str {
         match self {
             Method::Options => "OPTIONS",
@@ -65,18 +65,18 @@ impl fmt::Display for Method {
     }
 }
 
-/// Headers in the order in which they came; names are compared without regard to case.
+/// Headers in the order of arrival; names are compared case-insensitively.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Headers(pub(crate) Vec<(String, String)>);
 
 impl Headers {
-    /// The first header of this name.
+    /// Returns the value of the first header with this name.
     pub fn get(&self, name: &str) -> Option<&str> {
         let of_name = |(key, _): &&(String, String)| key.eq_ignore_ascii_case(name);
         self.0.iter().find(of_name).map(|(_, value)| value.as_str())
     }
 
-    /// All headers of this name.
+    /// Returns the values of all headers with this name.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let of_name = move |(key, _): &&(String, String)| key.eq_ignore_ascii_case(name);
         self.0
@@ -85,7 +85,7 @@ impl Headers {
             .map(|(_, value)| value.as_str())
     }
 
-    /// All headers.
+    /// Returns all headers as names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0
             .iter()
@@ -93,49 +93,49 @@ impl Headers {
     }
 }
 
-/// A request, whole.
+/// A complete request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What is asked.
+    /// The method.
     pub method: Method,
-    /// Of what: an absolute URL, `*`, or what sloppy clients put there.
+    /// The request URL: an absolute URL, `*`, or whatever lax clients send.
     pub url: String,
     /// Major and minor version.
     pub version: (u8, u8),
     /// Headers.
     pub headers: Headers,
-    /// Body, as long as Content-Length said.
+    /// Body, as long as Content-Length states.
     pub body: Vec<u8>,
 }
 
 impl Request {
-    /// `CSeq`, which every answer echoes.
+    /// Returns `CSeq`, which every response echoes.
     pub fn cseq(&self) -> Option<&str> {
         self.headers.get("CSeq").filter(|value| is_cseq(value))
     }
 
-    /// The identifier in `Session`, without its parameters.
+    /// Returns the identifier in `Session`, without its parameters.
     pub fn session(&self) -> Option<&str> {
         let value = self.headers.get("Session")?;
         Some(value.split(';').next().unwrap_or(value).trim())
     }
 }
 
-/// A sequence number: digits, and not more of them than a number has.
+/// Returns whether a value is a sequence number: digits, at most as many as a 64-bit number has.
 pub(crate) fn is_cseq(value: &str) -> bool {
     (1..=20).contains(&value.len()) && value.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// What comes in on a connection.
+/// A message received on a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// A request.
     Request(Request),
-    /// A frame of an interleaved channel (RFC 2326 section 10.12): RTCP of the client's.
+    /// A frame of an interleaved channel (RFC 2326 section 10.12): RTCP from the client.
     Frame {
-        /// Its channel.
+        /// The channel.
         channel: u8,
-        /// What it carries; at most `Bounds::frame` bytes, longer ones are passed over.
+        /// The content; at most `Bounds::frame` bytes, as longer frames are skipped.
         data: Vec<u8>,
     },
 }

@@ -1,27 +1,28 @@
-//! From bytes to messages: requests and interleaved frames, in any cut, within bounds.
+//! Parses bytes into messages: requests and interleaved frames, however the bytes are split, within
+//! limits.
 //!
-//! Own code rather than the `rtsp-types` crate, which begins anew with each byte that arrives, has
-//! no bounds, insists on CRLF, on ASCII in URLs and on versions 1.0 and 2.0, and where it fails says
-//! neither which CSeq to answer nor whether the next message can be found. What is liberal here, each
-//! for clients that exist: CR, LF or both end lines (RFC 2326 section 4 wants that), empty lines
-//! between messages, folded headers, spaces before the colon, raw spaces and UTF-8 in URLs, answers
-//! that nobody asked for.
+//! Not the `rtsp-types` crate, which starts over with each byte that arrives, has no limits,
+//! insists on CRLF, on ASCII in URLs and on versions 1.0 and 2.0, and on failure reports neither
+//! the CSeq to answer nor whether the next message can be found. This parser is lenient for
+//! existing clients: CR, LF or both end lines (required by RFC 2326 section 4), and it accepts
+//! empty lines between messages, folded headers, spaces before the colon, raw spaces and UTF-8 in
+//! URLs, and unsolicited responses.
 
 use crate::message::{Headers, Message, Method, Request, is_cseq};
 use crate::response::Status;
 
-/// Bounds of one message.
+/// Limits of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Most bytes of a request line and its headers. A path of Linux' 4,096 bytes, each
-    /// percent-encoded, takes 12 KiB; headers of real clients take one or two.
+    /// Maximum size of a request line and its headers in bytes. A Linux path of 4,096 bytes, each
+    /// percent-encoded, takes 12 KiB; headers of real clients take 1 or 2 KiB.
     pub head: usize,
-    /// Most header lines.
+    /// Maximum number of header lines.
     pub headers: usize,
-    /// Most bytes of a body. Bodies name parameters; a kilobyte is a lot.
+    /// Maximum size of a body in bytes. Bodies contain names of parameters; 1 KiB is a lot.
     pub body: usize,
-    /// Most bytes of an interleaved frame that are looked at. Longer ones are passed over: a
-    /// receiver's RTCP compound is some hundred bytes.
+    /// Maximum size of an interleaved frame in bytes. Longer frames are skipped: compound RTCP
+    /// packets of receivers have some hundred bytes.
     pub frame: usize,
 }
 
@@ -36,36 +37,36 @@ impl Default for Bounds {
     }
 }
 
-/// Why what came in is not a message.
+/// Why the input is not a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{status}: {reason}")]
 pub struct Malformed {
-    /// How to answer.
+    /// Status of the response.
     pub status: Status,
-    /// The message's CSeq, where it could be read.
+    /// The message's CSeq, if it could be read.
     pub cseq: Option<String>,
-    /// In words.
+    /// Reason in words.
     pub reason: String,
-    /// Whether the end of the message is not known, so that nothing after it can be understood.
+    /// Whether the end of the message is unknown, so that nothing after it can be parsed.
     pub lost: bool,
 }
 
-/// Takes bytes, gives messages.
+/// Turns bytes into messages.
 #[derive(Debug, Default)]
 pub struct Parser {
     bounds: Bounds,
     buffer: Vec<u8>,
-    /// Bytes of `buffer` that are done with.
+    /// Number of bytes of `buffer` that are consumed.
     taken: usize,
-    /// Bytes after `taken` in which no end of the head was found.
+    /// Number of bytes after `taken` that contain no end of the head.
     scanned: usize,
-    /// Bytes still to come that nobody wants: the rest of a long frame.
+    /// Number of bytes still to arrive that are ignored: the rest of a long frame.
     skip: usize,
-    /// After [`Malformed::lost`]: nothing more is said.
+    /// Set after [`Malformed::lost`]: nothing more is returned.
     lost: bool,
 }
 
-/// How a head's lines end.
+/// Line ends of a head.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
     /// LF, or CRLF.
@@ -75,7 +76,7 @@ enum Ending {
 }
 
 impl Parser {
-    /// A parser within these bounds.
+    /// Creates a parser with these limits.
     pub fn new(bounds: Bounds) -> Self {
         Parser {
             bounds,
@@ -83,8 +84,8 @@ impl Parser {
         }
     }
 
-    /// Takes what came. Call [`Parser::next`] until it gives nothing before the next call: then no
-    /// more is kept than one message's bounds and these bytes.
+    /// Takes received bytes. Call [`Parser::next`] until it returns `None` before the next call:
+    /// then no more than these bytes and one message within its limits is stored.
     pub fn push(&mut self, mut bytes: &[u8]) {
         if self.lost {
             return;
@@ -101,12 +102,12 @@ impl Parser {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Whether a message has begun and not ended.
+    /// Returns whether a message has begun and not ended.
     pub fn is_within_message(&self) -> bool {
         self.skip > 0 || self.taken < self.buffer.len()
     }
 
-    /// The next message, `None` where more bytes are needed.
+    /// Returns the next message; `None` if more bytes are needed.
     #[allow(
         clippy::should_implement_trait,
         reason = "an iterator would end; this goes on after None"
@@ -137,7 +138,7 @@ impl Parser {
         }
     }
 
-    /// Empty lines may stand before a request line (RFC 2068 section 4.1).
+    /// Skips empty lines, which may precede a request line (RFC 2068 section 4.1).
     fn pass_blank(&mut self) {
         if self.scanned == 0 {
             let blank = |byte: &&u8| matches!(byte, b'\r' | b'\n');
@@ -145,7 +146,7 @@ impl Parser {
         }
     }
 
-    /// An idle connection keeps no buffer.
+    /// Frees the buffer, so that idle connections have none.
     fn shrink(&mut self) {
         self.buffer = Vec::new();
         self.taken = 0;
@@ -180,7 +181,7 @@ impl Parser {
             Some(found) => found,
             None if rest.len() > self.bounds.head => return Err(self.too_long()),
             None => {
-                // The end may begin with the last three bytes: CR LF CR.
+                // The last three bytes may be the start of the end: CR LF CR.
                 self.scanned = rest.len().saturating_sub(3);
                 return Ok(Text::Partial);
             }
@@ -192,7 +193,8 @@ impl Parser {
         let length = match &parsed {
             Ok(head) => content_length(&head.headers),
             Err(bad) if bad.lost => return Err(self.give_up(bad.clone())),
-            // The head's end is known; a body is taken as absent, which such heads have not.
+            // The end of the head is known. Malformed heads without Content-Length are taken to
+            // have no body.
             Err(_) => Ok(0),
         };
         let cseq = || parsed.as_ref().ok().and_then(|head| cseq(&head.headers));
@@ -249,7 +251,7 @@ impl Parser {
             false => (Status::ENTITY_TOO_LARGE, "request line and headers"),
         };
         let reason = format!("{what} of more than {} bytes", self.bounds.head);
-        // The CSeq is among the first lines, where all of the real ones are.
+        // The CSeq is among the first lines, as in all real requests.
         let text = String::from_utf8_lossy(&rest[..rest.len().min(self.bounds.head)]).into_owned();
         let lines = text.split(['\r', '\n']);
         let cseq = lines
@@ -282,7 +284,7 @@ enum Frame {
 
 enum Text {
     Request(Request),
-    /// Somebody answers; we have asked nothing.
+    /// An unsolicited response.
     Answer,
     Partial,
 }
@@ -301,8 +303,8 @@ enum FirstLine {
     Answer,
 }
 
-/// Length of the head with its empty line, and how its lines end; the first `scanned` bytes hold no
-/// end of it.
+/// Returns the length of the head with its empty line, and how its lines end; the first `scanned`
+/// bytes contain no end of it.
 fn head_end(bytes: &[u8], scanned: usize) -> Option<(usize, Ending)> {
     let first = bytes
         .iter()
@@ -383,7 +385,7 @@ fn parse_head(head: &[u8], ending: Ending, bounds: &Bounds) -> Result<Head, Malf
         Err((status, reason, lost)) => return Err(bad(status, reason, lost)),
     };
     match trouble {
-        // A body may follow, so the headers decide where the next message begins.
+        // A body may follow; without Content-Length the next message begins here.
         Some(reason) => Err(bad(
             Status::BAD_REQUEST,
             reason,
@@ -393,7 +395,7 @@ fn parse_head(head: &[u8], ending: Ending, bounds: &Bounds) -> Result<Head, Malf
     }
 }
 
-/// `METHOD URL RTSP/1.0`; what stands between the first and the last space is the URL.
+/// Parses `METHOD URL RTSP/1.0`; the URL is everything between the first and the last space.
 fn first_line(line: &str) -> Result<FirstLine, (Status, String, bool)> {
     let line = line.trim();
     let parts = line.split_once(' ').and_then(|(method, rest)| {
@@ -425,7 +427,7 @@ fn first_line(line: &str) -> Result<FirstLine, (Status, String, bool)> {
             url: url.to_owned(),
             version: (major, minor),
         }),
-        // HTTP has the same shape: it may be a web page of a stranger's that makes a browser post here.
+        // HTTP requests have the same shape: a malicious web page may make a browser post here.
         Some((name, ..)) => Err((
             Status::VERSION_NOT_SUPPORTED,
             format!("this is an RTSP server, not {}", excerpt(name)),
@@ -446,13 +448,14 @@ fn cseq(headers: &Headers) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Bytes of the body; two that differ, or what is no number, leave the end of the message unknown.
+/// Returns the length of the body. If values differ or are not numbers, the end of the message is
+/// unknown.
 fn content_length(headers: &Headers) -> Result<u64, String> {
     let mut length = None;
     for value in headers.all("Content-Length") {
         let number = match value.parse::<u64>() {
             Ok(number) => number,
-            // Digits only, but more than 64 bits hold: too much, whatever it is.
+            // Digits, but more than 64 bits can hold: too large anyway.
             Err(_) if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) => {
                 u64::MAX
             }
@@ -468,7 +471,7 @@ fn content_length(headers: &Headers) -> Result<u64, String> {
     Ok(length.unwrap_or(0))
 }
 
-/// A few characters, fit for a message to people.
+/// Returns a few characters that are safe to show in messages.
 fn excerpt(text: &str) -> String {
     text.chars()
         .take(40)

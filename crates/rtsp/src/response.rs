@@ -1,4 +1,4 @@
-//! Answers.
+//! Responses.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ macro_rules! statuses {
         impl Status {
             $(pub const $name: Status = Status($code);)*
 
-            /// The words that go with the code.
+            /// Returns the words that belong to the code.
             pub fn words(self) -> &'static str {
                 match self.0 {
                     $($code => $words,)*
@@ -52,7 +52,7 @@ statuses! {
 }
 
 impl Status {
-    /// The number.
+    /// Returns the number.
     pub fn code(self) -> u16 {
         self.0
     }
@@ -64,7 +64,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// An answer being made.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     status: Status,
@@ -73,14 +73,14 @@ pub struct Response {
     body: Vec<u8>,
 }
 
-/// What this server calls itself.
+/// Name of this server.
 pub(crate) const SERVER: &str = concat!("Reelway/", env!("CARGO_PKG_VERSION"));
 
-/// Longest reason in a status line: ffmpeg keeps 256 bytes of it.
+/// Maximum length of a reason in a status line: ffmpeg keeps 256 bytes of the line.
 const REASON_BYTES: usize = 180;
 
 impl Response {
-    /// An answer with this status.
+    /// Creates a response with this status.
     pub fn new(status: Status) -> Self {
         Response {
             status,
@@ -90,13 +90,13 @@ impl Response {
         }
     }
 
-    /// All is well.
+    /// Creates a response with status 200.
     pub fn ok() -> Self {
         Self::new(Status::OK)
     }
 
-    /// A refusal with its reason in words. They follow the status' own words in the status line,
-    /// which is what players show to people.
+    /// Creates a refusal with its reason in words. The reason follows the status' own words in the
+    /// status line, which players show to users.
     pub fn refuse(status: Status, reason: impl Into<String>) -> Self {
         Response {
             reason: Some(reason.into()),
@@ -110,7 +110,7 @@ impl Response {
         self
     }
 
-    /// Sets the body, its type and length.
+    /// Sets the body, its type and its length.
     pub fn body(self, kind: &str, body: impl Into<Vec<u8>>) -> Self {
         let mut answer = self.header("Content-Type", kind);
         answer.body = body.into();
@@ -118,17 +118,17 @@ impl Response {
         answer.header("Content-Length", length)
     }
 
-    /// The status.
+    /// Returns the status.
     pub fn status(&self) -> Status {
         self.status
     }
 
-    /// The reason given for a refusal.
+    /// Returns the reason given for a refusal.
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
 
-    /// The answer on the wire, to the request with this CSeq.
+    /// Returns the response in wire format, to the request with this CSeq.
     pub fn to_bytes(&self, cseq: Option<&str>) -> Vec<u8> {
         let mut head = format!("RTSP/1.0 {}", self.status);
         if let Some(reason) = &self.reason {
@@ -150,7 +150,7 @@ impl Response {
         for (name, value) in cseq.into_iter().chain([("Server", SERVER)]).chain(own) {
             head.push_str(name);
             head.push_str(": ");
-            // Values may echo what clients sent; a line break in them would be a header of theirs.
+            // Values may echo what clients sent; a line break would let them inject headers.
             head.extend(value.chars().map(|c| if c.is_control() { ' ' } else { c }));
             head.push_str("\r\n");
         }

@@ -1,6 +1,7 @@
-//! What the state machine wants of the server around it, and what it learns from it: values, so that tests stand in for
-//! the server. `W` is a connection's write side, `F` the server's own of a film; the machine keeps both and hands them
-//! back, unopened. A session has at most one stream, which goes by the session's name.
+//! The interface between the state machine and the server around it, as plain values, so that tests
+//! can replace the server. `W` is the write side of a connection and `F` the server's handle of a
+//! film; the machine stores both and passes them back unchanged. A session has at most one stream,
+//! which is identified by the session's name.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -10,49 +11,50 @@ use reelway_media::Nanos;
 
 use crate::film::{Film, FilmError, FilmTrack, Form};
 
-/// A viewer who asks to come in.
+/// A viewer who requests admission.
 #[derive(Clone, Debug)]
 pub struct Newcomer<F> {
-    /// Their address.
+    /// Address of the viewer.
     pub peer: SocketAddr,
-    /// The number of their connection.
+    /// Number of their connection.
     pub connection: u64,
-    /// What they want to see.
+    /// The requested film.
     pub film: Arc<Film<F>>,
-    /// How it gets to them.
+    /// How it is carried to them.
     pub carriage: Carriage,
-    /// What their program calls itself, already cut to a sane length.
+    /// User-Agent of their player, already cut to a sane length.
     pub user_agent: Option<String>,
-    /// What follows `?` in the address they asked with: it may say who they are.
+    /// The part of the requested URL after `?`, which may identify the viewer.
     pub query: Option<String>,
 }
 
-/// Why there is no room for a viewer.
+/// Why a viewer is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// In words, for the viewer.
+    /// Explanation for the viewer.
     pub reason: String,
-    /// When it is worth asking again; `None`: never.
+    /// When to ask again; `None` if asking again is pointless.
     pub retry_after: Option<Duration>,
 }
 
 /// Why a session ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndReason {
-    /// The viewer said goodbye (TEARDOWN, RTCP BYE).
+    /// The viewer left (TEARDOWN, RTCP BYE).
     Left,
     /// The viewer's connection closed.
     Disconnected,
-    /// No sign of life within the limit.
+    /// No sign of life within the timeout.
     Expired,
-    /// Its stream cannot go on; in words.
+    /// Its stream cannot continue; with the reason.
     Failed(String),
-    /// The server ended it before the machine learned of it; in words for the viewer, if they are to know.
+    /// The server ended it from outside the machine; with an explanation for the viewer, if they
+    /// should get one.
     Ended(Option<String>),
 }
 
 impl EndReason {
-    /// What the viewer learns, if it was not their own doing.
+    /// Returns the explanation for the viewer, unless they ended the session themselves.
     pub fn words(&self) -> Option<String> {
         match self {
             EndReason::Left | EndReason::Disconnected | EndReason::Expired => None,
@@ -62,7 +64,7 @@ impl EndReason {
     }
 }
 
-/// What a viewer is doing, as others see it. A new session is ready.
+/// What a viewer is doing, as shown to others. A new session is ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     /// Set up, not yet playing.
@@ -70,27 +72,27 @@ pub enum State {
     Ready,
     /// Media is being sent.
     Playing,
-    /// Paused, or at its end.
+    /// Paused, or the end was reached.
     Paused,
 }
 
-/// What a client says of how a track arrives.
+/// What a client reports about the reception of a track.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reception {
     /// The track's SSRC.
     pub ssrc: u32,
-    /// Packets lost since it began.
+    /// Packets lost since the beginning.
     pub lost: u64,
     /// Interarrival jitter in milliseconds.
     pub jitter_ms: f64,
 }
 
-/// What will be sent, known before it is.
+/// How a stream begins, known before anything is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlayInfo {
-    /// Presentation time at which it begins: of a sync sample, or where it was paused.
+    /// Presentation time at which it begins: that of a sync sample, or where it was paused.
     pub start: Nanos,
-    /// For each track in the order of [`PlayOrder::tracks`].
+    /// One entry per track in the order of [`PlayOrder::tracks`].
     pub tracks: Vec<FirstPacket>,
 }
 
@@ -103,71 +105,71 @@ pub struct FirstPacket {
     pub rtp_time: u32,
 }
 
-/// A stream that is wanted.
+/// An order for a stream.
 #[derive(Clone, Debug)]
 pub struct PlayOrder<W, F> {
-    /// Whose: events of the stream name it.
+    /// Name of the session, which events of the stream refer to.
     pub session: String,
-    /// Of what.
+    /// The film.
     pub film: Arc<Film<F>>,
     /// Its tracks, in the order of the description.
     pub tracks: Vec<TrackOrder<W>>,
-    /// Presentation time wished for.
+    /// Requested presentation time.
     pub start: Nanos,
-    /// Where to end.
+    /// Presentation time of the end.
     pub end: Nanos,
 }
 
-/// A track that is wanted.
+/// An order for a track of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrackOrder<W> {
-    /// Which.
+    /// The track.
     pub track: FilmTrack,
-    /// What its packets are marked with.
+    /// SSRC of its packets.
     pub ssrc: u32,
     /// First sequence number of the stream.
     pub seq: u16,
     /// RTP timestamp of presentation time 0.
     pub rtp_base: u32,
-    /// How lost packets are sent again; `None`: they are not.
+    /// How lost packets are retransmitted; `None` if they are not.
     pub again: Option<Again>,
-    /// Where to.
+    /// Destination.
     pub out: Out<W>,
 }
 
-/// The stream in which lost packets are sent again (RFC 4588).
+/// The stream of retransmitted packets (RFC 4588).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Again {
     /// RTP payload type.
     pub payload_type: u8,
-    /// What its packets are marked with.
+    /// SSRC of its packets.
     pub ssrc: u32,
     /// Its first sequence number.
     pub seq: u16,
 }
 
-/// Where a track's packets go.
+/// Destination of a track's packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Out<W> {
     /// Over UDP to these addresses.
     Udp {
-        /// The address of ours that the viewer speaks to: media leaves from there.
+        /// The server's address that the viewer connected to, which is the source of media.
         from: IpAddr,
-        /// For RTP.
+        /// Address for RTP.
         rtp: SocketAddr,
-        /// For RTCP.
+        /// Address for RTCP.
         rtcp: SocketAddr,
     },
-    /// Over UDP, without RTP: the bytes of a transport stream.
+    /// Over UDP without RTP: the bytes of a transport stream.
     Plain {
-        /// The address of ours that the viewer speaks to: media leaves from there.
+        /// The server's address that the viewer connected to, which is the source of media.
         from: IpAddr,
-        /// Where to.
+        /// Destination.
         to: SocketAddr,
     },
-    /// Into an RTSP connection.
+    /// Interleaved in an RTSP connection.
     Tcp {
-        /// The connection's write side.
+        /// Write side of the connection.
         writer: W,
         /// Channel for RTP.
         rtp: u8,
@@ -176,7 +178,7 @@ pub enum Out<W> {
     },
 }
 
-/// How a track gets to its viewer.
+/// How a track is carried to its viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carriage {
     /// UDP over IPv4.
@@ -188,7 +190,7 @@ pub enum Carriage {
 }
 
 impl<W> Out<W> {
-    /// How it gets there.
+    /// Returns how the track is carried.
     pub fn carriage(&self) -> Carriage {
         match self {
             Out::Udp { rtp: to, .. } | Out::Plain { to, .. } if to.is_ipv4() => Carriage::UdpV4,
@@ -198,91 +200,93 @@ impl<W> Out<W> {
     }
 }
 
-/// Something that takes a while. The connection it is done for reads no further request until
+/// A task that takes a while. No further request is read from its connection until
 /// [`crate::machine::Event::Done`].
 pub enum Job<W, F> {
-    /// Get the first of these films that exists.
+    /// Opens the first of these films that exists.
     Film {
-        /// Their titles.
+        /// Titles of the films.
         titles: Vec<String>,
-        /// How it is to be sent.
+        /// How the film is to be sent.
         form: Form,
-        /// The viewer may be sent to another server ([`FilmError::Elsewhere`]): they have only begun, and were not sent
-        /// here themselves.
+        /// Whether the viewer may be redirected to another server ([`FilmError::Elsewhere`]): they
+        /// have only just begun, and were not redirected here.
         may_leave: bool,
     },
-    /// Ask whether this viewer may come in. Admission and access rules answer here.
+    /// Asks whether this viewer is admitted. Admission and access rules decide.
     Admit(Box<Newcomer<F>>),
-    /// Ask whether a session that never played still has its place: others may have needed the room. From now on it is
-    /// not among the first to go.
+    /// Asks whether a session that never played still has its place, as it may have had to make
+    /// room for others. From now on it is not among the first to be evicted.
     Claim {
-        /// Which.
+        /// Name of the session.
         session: String,
-        /// The numbers of the tracks that it takes.
+        /// Numbers of its tracks.
         tracks: Vec<u32>,
-        /// How they get to the viewer.
+        /// How they are carried to the viewer.
         carriage: Carriage,
     },
-    /// Make a stream that waits for [`crate::machine::Action::Go`].
+    /// Makes a stream that waits for [`crate::machine::Action::Go`].
     Make(Box<PlayOrder<W, F>>),
-    /// Ask where a stream stands.
+    /// Asks for the position of a stream.
     Locate {
-        /// Whose.
+        /// Name of the session.
         session: String,
     },
-    /// Ask whether there is room to send this, instead of what is sent now. If there is, it is booked; if not, what was
-    /// booked before is as it was.
+    /// Asks whether there is capacity to send this range instead of the current one. If so, it is
+    /// booked; if not, the previous booking remains.
     Judge {
-        /// Whose.
+        /// Name of the session.
         session: String,
         /// Presentation time at which it begins.
         from: Nanos,
-        /// Where it ends.
+        /// Presentation time at which it ends.
         to: Nanos,
     },
-    /// Move a stream to the sync sample at or before `start`, where it waits for [`crate::machine::Action::Go`]. Nothing
-    /// of the old place is sent after this is done.
+    /// Moves a stream to the sync sample at or before `start`, where it waits for
+    /// [`crate::machine::Action::Go`]. Once this is done, nothing from the old position is sent any
+    /// more.
     Seek {
-        /// Whose.
+        /// Name of the session.
         session: String,
-        /// Presentation time wished for.
+        /// Requested presentation time.
         start: Nanos,
-        /// Where to end.
+        /// Presentation time of the end.
         end: Nanos,
     },
-    /// Prepare a paused stream to go on where it stands, to the end it had; it waits for [`crate::machine::Action::Go`].
+    /// Prepares a paused stream to continue at its position, with the same end; it waits for
+    /// [`crate::machine::Action::Go`].
     Resume {
-        /// Whose.
+        /// Name of the session.
         session: String,
     },
-    /// Hold a stream: nothing is sent after this is done.
+    /// Pauses a stream: once this is done, nothing is sent any more.
     Pause {
-        /// Whose.
+        /// Name of the session.
         session: String,
     },
 }
 
-/// What became of a [`Job`]. Where it failed, it says why in words.
+/// Result of a [`Job`]; failures contain the reason in words.
 pub enum Outcome<F> {
-    /// Of [`Job::Film`].
+    /// Result of [`Job::Film`].
     Film(Result<Arc<Film<F>>, FilmError>),
-    /// Of [`Job::Admit`]: the session's name, not to be guessed.
+    /// Result of [`Job::Admit`]: the session's name, which cannot be guessed.
     Admitted(Result<String, Refusal>),
-    /// Of [`Job::Claim`].
+    /// Result of [`Job::Claim`].
     Claimed(Result<(), Refusal>),
-    /// Of [`Job::Make`].
+    /// Result of [`Job::Make`].
     Made {
-        /// Whose stream.
+        /// Name of the session.
         session: String,
-        /// How it begins.
+        /// How the stream begins.
         info: Result<PlayInfo, String>,
     },
-    /// Of [`Job::Locate`]: presentation time now being sent.
+    /// Result of [`Job::Locate`]: the presentation time being sent.
     Located(Nanos),
-    /// Of [`Job::Judge`].
+    /// Result of [`Job::Judge`].
     Judged(Result<(), Refusal>),
-    /// Of [`Job::Seek`] and [`Job::Resume`].
+    /// Result of [`Job::Seek`] and [`Job::Resume`].
     Moved(Result<PlayInfo, String>),
-    /// Of [`Job::Pause`]: where it stands.
+    /// Result of [`Job::Pause`]: the position.
     Paused(Result<Nanos, String>),
 }

@@ -1,21 +1,21 @@
-//! What a request is about: from the URL to a title and a track.
+//! The target of a request: title and track of a URL.
 
 use crate::film::{AS_TS, Form};
 
-/// The word in a query that says that another server sent the viewer here.
+/// Query parameter that marks viewers redirected by another server.
 const MOVED: &str = "moved";
 
-/// A request's URL, understood as far as it goes without knowing the films.
+/// A request's URL, interpreted as far as possible without knowing the films.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// `scheme://host:port` as the client wrote it, user and password left out; `None` for `*` and
+    /// `scheme://host:port` as the client wrote it, without user and password; `None` for `*` and
     /// paths alone.
     pub origin: Option<String>,
-    /// The path's parts, percent-decoded, empty ones left out, a track's taken off.
+    /// The path's parts, percent-decoded, without empty parts and without a track.
     parts: Vec<String>,
-    /// The last part where it names a track.
+    /// The last part, if it names a track.
     track: Option<Part>,
-    /// What follows `?`, as it was written; a track that a client appended is in it still.
+    /// The part after `?` as written; it still contains a track that a client appended.
     pub query: Option<String>,
 }
 
@@ -26,7 +26,7 @@ struct Part {
 }
 
 impl Target {
-    /// Reads a URL. There is none that cannot be read; what makes no sense names no film.
+    /// Parses a URL. This never fails; a nonsensical URL names no film.
     pub fn parse(url: &str) -> Target {
         let url = url.trim();
         if url == "*" {
@@ -38,20 +38,20 @@ impl Target {
             };
         }
         let (origin, path) = split_origin(url);
-        // A fragment is the client's own business, a query says at most who the viewer is. Clients that know no
-        // Content-Base append the track to the URL as a whole: rtsp://host/film?x=y/track=1.
+        // Fragments are for the client only, and a query at most says who the viewer is. Clients
+        // that ignore Content-Base append the track to the whole URL: rtsp://host/film?x=y/track=1.
         let path = path.split('#').next().unwrap_or(path);
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let mut parts = Vec::new();
         for part in path.split('/').map(decode) {
-            // A slash is one, however it is written.
+            // Encoded slashes separate parts, too.
             let within = part.split('/').filter(|part| !part.is_empty());
             parts.extend(within.map(str::to_owned));
         }
         let appended = query
             .trim_end_matches('/')
             .rsplit_once('/')
-            // A track's own query comes with it.
+            // Drop the track's own query.
             .map(|(_, last)| last.split('?').next().unwrap_or(last))
             .and_then(|last| track(&decode(last)));
         let track = appended.or_else(|| {
@@ -67,12 +67,12 @@ impl Target {
         }
     }
 
-    /// Whether another server sent the viewer here.
+    /// Returns whether another server redirected the viewer here.
     pub fn is_moved(&self) -> bool {
         self.says(MOVED)
     }
 
-    /// How the film is wanted.
+    /// Returns how the film is requested.
     pub fn form(&self) -> Form {
         match self.says(AS_TS) {
             true => Form::TransportStream,
@@ -80,12 +80,12 @@ impl Target {
         }
     }
 
-    /// The query, if it says more than how the film is wanted: who the viewer is, perhaps.
+    /// Returns the query if it contains more than the form of the film: it may identify the viewer.
     pub fn about_viewer(&self) -> Option<&str> {
         self.query.as_deref().filter(|query| *query != AS_TS)
     }
 
-    /// Whether this word is in the query; a track that a client appended may follow it.
+    /// Returns whether the query contains this word; a track that a client appended may follow it.
     fn says(&self, wanted: &str) -> bool {
         let mut words = self
             .query
@@ -94,22 +94,23 @@ impl Target {
         words.any(|word| word == wanted)
     }
 
-    /// Whether no film is named: `*`, or the server's root.
+    /// Returns whether no film is named: `*`, or the server's root.
     pub fn is_server(&self) -> bool {
         self.parts.is_empty() && self.track.is_none()
     }
 
-    /// The title and track, where the last part is taken for a track if it looks like one.
+    /// Returns the title if a last part that looks like a track is one.
     pub fn title(&self) -> String {
         self.parts.join("/")
     }
 
-    /// The number in a last part `track=N`.
+    /// Returns the number of a last part `track=N`.
     pub fn track(&self) -> Option<u32> {
         self.track.as_ref().map(|part| part.number)
     }
 
-    /// The title where a last part that looks like a track belongs to it: a film may be called so.
+    /// Returns the title if a last part that looks like a track belongs to it: films may have such
+    /// names.
     pub fn whole_title(&self) -> String {
         let last = self.track.as_ref().map(|part| part.text.as_str());
         self.parts
@@ -121,7 +122,7 @@ impl Target {
     }
 }
 
-/// The URL at which a viewer goes on who asked with this query, and is sent to `url` at another server.
+/// Returns the URL that redirects a viewer with this query to `url` at another server.
 pub fn moved(url: &str, query: Option<&str>) -> String {
     match query {
         Some(query) => format!("{url}?{query}&{MOVED}"),
@@ -129,7 +130,7 @@ pub fn moved(url: &str, query: Option<&str>) -> String {
     }
 }
 
-/// The film's URL with its closing slash, below which tracks are: `Content-Base`.
+/// Returns the film's URL with the closing slash, below which its tracks are: `Content-Base`.
 pub fn base(origin: &str, title: &str) -> String {
     let mut url = origin.to_owned();
     for part in title.split('/') {
@@ -140,7 +141,7 @@ pub fn base(origin: &str, title: &str) -> String {
     url
 }
 
-/// `track=N` in any case.
+/// Parses `track=N`, case-insensitively.
 fn track(part: &str) -> Option<Part> {
     let (name, number) = part.split_once('=')?;
     let number = number
@@ -153,7 +154,7 @@ fn track(part: &str) -> Option<Part> {
     })
 }
 
-/// `rtsp://user@host:port` without the user, and the path. Clients that send a path alone have none.
+/// Splits a URL into `rtsp://host:port`, without a user, and the path. A path alone has no origin.
 fn split_origin(url: &str) -> (Option<String>, &str) {
     let Some((scheme, rest)) = url.split_once("://") else {
         return (None, url);
@@ -169,15 +170,15 @@ fn split_origin(url: &str) -> (Option<String>, &str) {
     let host = authority
         .rsplit_once('@')
         .map_or(authority, |(_, host)| host);
-    // It comes back in Content-Base: only what hosts and ports consist of.
+    // The origin is echoed in Content-Base, so only characters of hosts and ports are allowed.
     let sound = |c: char| c.is_ascii_alphanumeric() || "-._~:[]%".contains(c);
     let origin = (!host.is_empty() && host.chars().all(sound))
         .then(|| format!("{}://{host}", scheme.to_ascii_lowercase()));
     (origin, path)
 }
 
-/// Percent-decodes; a `%` that begins no two hexadecimal digits stands for itself, as in names that
-/// clients did not encode.
+/// Percent-decodes; a `%` without two hexadecimal digits stays as it is, as in names that clients
+/// did not encode.
 fn decode(part: &str) -> String {
     let mut bytes = Vec::with_capacity(part.len());
     let mut rest = part.as_bytes();
@@ -201,8 +202,8 @@ fn decode(part: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Percent-encodes all but RFC 3986's unreserved characters, so that what headers and SDP use as
-/// separators never stands in a URL of ours.
+/// Percent-encodes all but RFC 3986's unreserved characters, so that URLs never contain separators
+/// of headers and SDP.
 fn encode(part: &str, to: &mut String) {
     for byte in part.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

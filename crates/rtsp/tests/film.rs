@@ -1,4 +1,4 @@
-//! Which tracks of a file go over RTP, and what the description says of them.
+//! Which tracks of a file are available over RTP, and how they are described.
 
 use std::net::Ipv4Addr;
 

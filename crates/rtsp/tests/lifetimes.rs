@@ -1,4 +1,4 @@
-//! How long sessions and connections live, and whose they are.
+//! Lifetimes of sessions and connections, and who may use them.
 
 mod common;
 
@@ -137,7 +137,7 @@ fn who_says_bye_leaves_soon_and_whoever_asks_for_something_after_it_stays() {
         session: session.clone(),
         said: Said::Bye,
     };
-    // A player that sets up its receivers anew for a seek.
+    // A player recreates its receivers for a seek.
     server.happen(bye);
     server.wait(soon);
     assert_eq!(server.play(conn, &session, "npt=4-").code, 200);
@@ -493,7 +493,7 @@ fn a_session_that_never_played_ends_with_its_connection() {
     server.happen(Event::Disconnected { conn });
     assert_eq!(server.story(), ["session1 ends: connection closed"]);
     assert_eq!(server.play(other, &session, "").code, 454);
-    // One who came back over another connection is there as long as that one is.
+    // A session that moved to another connection stays as long as that connection.
     let conn = server.connect();
     let session = server.set_up_udp(conn);
     server.must(other, &format!("OPTIONS *\nSession: {session}"));

@@ -1,10 +1,10 @@
-//! The dialogue that clients built on live555 speak (VLC, MPlayer, openRTSP), byte for byte as
-//! their `RTSPClient` writes it, and the answers byte for byte as it reads them.
+//! The dialogue with clients built on live555 (VLC, MPlayer, openRTSP): requests byte for byte as
+//! their `RTSPClient` writes them, and responses byte for byte as it reads them.
 //!
-//! What such clients rely on: `Content-Base` ends with a slash and tracks are joined to it; the
-//! session's number goes up to the first `;`; `server_port=` and `interleaved=` come without spaces;
-//! `RTP-Info` has one entry a track in the order of the description, whatever its URLs say; `Range`
-//! begins with `npt=`.
+//! Such clients rely on the following: `Content-Base` ends with a slash, and tracks are joined to
+//! it; the session identifier ends at the first `;`; `server_port=` and `interleaved=` contain no
+//! spaces; `RTP-Info` has one entry per track in the order of the description, whatever the URLs in
+//! it; `Range` begins with `npt=`.
 
 mod common;
 
@@ -14,7 +14,7 @@ use reelway_rtsp::machine::ConnId;
 
 const AGENT: &str = "User-Agent: LibVLC/3.0.18 (LIVE555 Streaming Media v2022.07.14)";
 
-/// Sends `request` and wants `answer`; both are written with `|` before each line.
+/// Sends `request` and expects `answer`; in both, each line begins with `|`.
 fn exchange(server: &mut Server, conn: ConnId, request: &str, answer: &str) {
     let bytes = wire(request);
     assert_eq!(
@@ -164,7 +164,7 @@ fn over_udp_with_a_seek_a_pause_and_signs_of_life() {
          |Session: session1
          |",
     );
-    // A seek is a PAUSE and a PLAY with a range.
+    // The client seeks with PAUSE and PLAY with a range.
     server.stream_is_at("session1", SECOND);
     exchange(
         &mut server,
@@ -200,7 +200,7 @@ fn over_udp_with_a_seek_a_pause_and_signs_of_life() {
          |Scale: 1.0
          |",
     );
-    // OPTIONS is its other sign of life.
+    // OPTIONS is the client's other sign of life.
     exchange(
         &mut server,
         conn,
@@ -279,7 +279,8 @@ fn over_tcp_with_reports_between_requests() {
          |",
     )
     .into_bytes();
-    // Receiver report and name, 32 and 12 bytes, on track 1's RTCP channel; then the next request.
+    // A receiver report (32 bytes) and a name (12 bytes) on track 1's RTCP channel; then the next
+    // request.
     bytes.extend([b'$', 1, 0, 44, 0x81, 201, 0, 7]);
     bytes.extend([0x0a; 4]);
     bytes.extend(1001u32.to_be_bytes());

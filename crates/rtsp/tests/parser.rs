@@ -1,11 +1,11 @@
-//! From bytes to messages: what clients send, and what strangers send.
+//! Parsing of bytes into messages from well-behaved and hostile clients.
 
 use proptest::prelude::*;
 use reelway_rtsp::message::{Message, Method, Request};
 use reelway_rtsp::parser::{Bounds, Malformed, Parser};
 use reelway_rtsp::response::Status;
 
-/// All that comes out when `bytes` come in `cut` at a time.
+/// Returns everything the parser yields for `bytes` in chunks of `cut`.
 fn parse_cut(bytes: &[u8], cut: usize) -> Vec<Result<Message, Malformed>> {
     let mut parser = Parser::new(Bounds::default());
     let mut out = Vec::new();
@@ -231,7 +231,7 @@ fn a_sequence_number_that_is_none_is_not_echoed() {
     }
 }
 
-/// What a parser is fed in hostile hours: pieces of messages and anything else.
+/// Hostile input: pieces of messages and arbitrary bytes.
 fn hostile() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => prop::sample::select(vec![

@@ -1,8 +1,8 @@
-//! For the lab: sends a file as a stream of small packets, or notes when they arrive.
+//! For the lab: sends a file as a stream of small packets, or records their arrival times.
 //!
 //! ```text
-//! fq send FILE FROM TO PACKETS MICROSECONDS   a packet every so many microseconds, from FROM to TO
-//! fq receive AT PACKETS                       prints number and time (ns) of each; says when it is there
+//! fq send FILE FROM TO PACKETS MICROSECONDS   sends a packet per MICROSECONDS, from FROM to TO
+//! fq receive AT PACKETS                       reports when it listens; prints number and time (ns)
 //! ```
 
 use std::net::{IpAddr, SocketAddr};

@@ -1,13 +1,15 @@
-//! Many streams of one film to a sink on loopback: what a stream costs, and how late it is.
+//! Sends many streams of one film to a sink on loopback: measures the cost and lateness of a
+//! stream.
 //!
 //! ```text
 //! cargo run --release -p reelway-sender --example load -- FILM [--streams 200] [--seconds 30]
 //!     [--burst 8] [--threads 1] [--places 200] [--pool MIB] [--backend NAME] [--drop | --to ADDRESS:PORT]
 //! ```
 //!
-//! Streams start at different places. The sink checks sequence numbers and counts the packets of each
-//! stream in every millisecond by the kernel's receive timestamps; with `--drop` it reads nothing, so
-//! that only sending costs; `--to` sends elsewhere (a dummy interface, say).
+//! Streams start at different places. The sink checks sequence numbers and, from the kernel's
+//! receive timestamps, counts the packets of each stream in every millisecond. With `--drop` it
+//! reads nothing, so that only sending costs CPU time. `--to` sends to another address (a dummy
+//! interface, for example).
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -77,12 +79,12 @@ fn options() -> Option<Options> {
 struct Sink {
     packets: AtomicU64,
     holes: AtomicU64,
-    /// Most packets of a stream (its tracks together) within a millisecond.
+    /// Most packets of a stream (all its tracks) within a millisecond.
     burst: AtomicU64,
 }
 
 fn receive(socket: &UdpSocket, sink: &Sink, stop: &AtomicBool) {
-    // The next sequence number of each SSRC; when the last packets of each stream came.
+    // The next sequence number of each SSRC; arrival times of the last packets of each stream.
     let mut tracks: HashMap<u32, u16> = HashMap::new();
     let mut streams: HashMap<u32, Vec<u64>> = HashMap::new();
     let mut buffer = [0; 2048];
@@ -198,7 +200,7 @@ fn main() {
     for handle in &handles {
         runtime.block_on(handle.ready()).expect("ready");
         handle.go();
-        // As viewers come: not all in the same millisecond.
+        // Viewers do not all arrive in the same millisecond.
         std::thread::sleep(Duration::from_micros(
             1_000_000 / u64::from(options.streams.max(1)),
         ));

@@ -1,27 +1,28 @@
-//! How a turn's packets get to the kernel: all that are due at once, by `sendmmsg`, in runs that the kernel cuts (GSO) where
-//! it can. Messages of streams that leave through an fq queue carry their departure time (`departure.rs`).
+//! How a turn's packets are passed to the kernel: everything due at once, by `sendmmsg`, in runs
+//! that the kernel segments (GSO) if it can. Messages of streams that leave through an fq queue
+//! carry their departure time (`departure.rs`).
 //!
-//! There is no way through a ring (io_uring). Sends to UDP sockets complete at once, so that a ring saves nothing that a
-//! turn's one call does not, and its bookkeeping costs: measured over veth, 1,000 streams of 3 Mb/s, CPU of the sender
-//! thread a packet, median of paired runs, at burst 8 1048 ns with `sendmmsg` and 1066 ns with a ring, at whole frames 772
-//! and 756 ns.
+//! Rings (io_uring) are not used. Sends to UDP sockets complete at once, so a ring saves nothing
+//! over a turn's single call, and its bookkeeping costs. Measured over veth with 1,000 streams of 3
+//! Mb/s: the sender thread's CPU time per packet, median of paired runs, is 1048 ns with `sendmmsg`
+//! and 1066 ns with a ring at burst 8, and 772 ns and 756 ns with whole frames.
 
 use reelway_sys::udp::{Segmentation, UdpSocket};
 
 use crate::config::BackendChoice;
 
-/// The way that is taken, and why.
+/// The chosen backend, and why.
 pub(crate) struct Way {
     /// Its name, for logs and metrics.
     pub name: &'static str,
-    /// Whether runs of packets are cut by the kernel.
+    /// Whether the kernel segments runs of packets.
     pub segmentation: Segmentation,
-    /// Why it is taken, in words.
+    /// Why it was chosen, in words.
     pub why: String,
 }
 
 impl Way {
-    /// The one that is wished for, or what the machine offers for such sockets instead.
+    /// Returns the requested backend, or what the machine supports for such sockets instead.
     pub fn choose(wish: BackendChoice, sockets: &[UdpSocket]) -> Way {
         let cuts = sockets.iter().try_for_each(UdpSocket::cuts_runs);
         Way::of(wish, cuts.map_err(|error| error.to_string()))

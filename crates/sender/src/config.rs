@@ -1,4 +1,4 @@
-//! What can be chosen, and why there may be no sender.
+//! Settings of the sender, and why it may fail to start.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -8,61 +8,64 @@ use reelway_rtp::PayloadOptions;
 
 use crate::links::LinkConfig;
 
-/// How the sender sends.
+/// Settings of the sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SenderConfig {
-    /// This machine's addresses that media leaves from, a socket each and thread; `[::]` serves IPv4 too.
+    /// This machine's addresses from which media is sent, with a socket per address and thread;
+    /// `[::]` also serves IPv4.
     pub addresses: Vec<IpAddr>,
-    /// UDP port of all RTP; 0: as the system chooses. Both 0: two neighbours, RTP's even.
+    /// UDP port of all RTP; 0 lets the system choose. If both ports are 0, they are adjacent and
+    /// RTP's is even.
     pub rtp_port: u16,
-    /// UDP port of all RTCP; 0: as the system chooses.
+    /// UDP port of all RTCP; 0 lets the system choose.
     pub rtcp_port: u16,
-    /// Sender threads; 0: one for each of `cores`, or for each core there is.
+    /// Number of sender threads; 0 means one per entry of `cores`, or per core of the machine.
     pub threads: usize,
     /// Packets of a stream that may leave within 1 ms, unless its frame's rate needs more; 1 to 64.
     pub burst: u16,
-    /// Nice value of the sender threads, -20 to 19, where the system lets them: packets have their
-    /// times, and the threads need little of a core.
+    /// Nice value of the sender threads, -20 to 19, as far as the system allows: packets must leave
+    /// on time, and the threads need little CPU time.
     pub nice: i32,
-    /// Real-time priority (`SCHED_FIFO`) of the sender threads, 1 to 99, where the system lets them; 0:
-    /// none, they are ordinary threads with `nice`.
+    /// Real-time priority (`SCHED_FIFO`) of the sender threads, 1 to 99, as far as the system
+    /// allows; 0 for ordinary threads with `nice`.
     pub realtime: u8,
-    /// The processors that the sender threads run on, one each in turn; none: wherever the system puts
-    /// them.
+    /// Processors that the sender threads are bound to, in turn; empty lets the system choose.
     pub cores: Vec<usize>,
-    /// Code point that marks RTP and RTCP over UDP for routers (RFC 2474), 0 to 63; unmarked: 0.
+    /// DSCP of RTP and RTCP over UDP (RFC 2474), 0 to 63; 0 is unmarked.
     pub dscp: u8,
-    /// Whether packets are handed over ahead, with their departure times, where the kernel holds them
-    /// until then (fq).
+    /// Whether packets are handed over early with departure times if the kernel holds them until
+    /// then (fq).
     pub departures: bool,
-    /// A frame that no other needs is left out if it is this late when its turn comes; one that is eight
-    /// times as late, with all up to the next that can be decoded alone.
+    /// A frame that no other frame needs is dropped if it is this late when its turn comes. At
+    /// eight times this lateness, frames are dropped up to the next that can be decoded alone.
     pub drop_after: Duration,
-    /// What fits a packet.
+    /// Packet size limits.
     pub payload: PayloadOptions,
-    /// How packets get to the kernel. What the machine refuses leads to the next way.
+    /// How packets are passed to the kernel. If the machine does not support it, the next way is
+    /// used.
     pub backend: BackendChoice,
-    /// How long before it is due a group of samples is read and planned, at most: it is as long as the disk or origin
-    /// takes of late ([`reelway_store::Lane::lead`]).
+    /// Maximum time before its due time at which a group of samples is read and planned. The actual
+    /// time follows the recent latency of the disk or origin ([`reelway_store::Lane::lead`]).
     pub ahead: Duration,
-    /// How far ahead of its time a film is sent over links without a limit, so that it is sent evenly: into the
-    /// receivers' buffers. 0: each picture leaves at its time, within the time it stands.
+    /// How far ahead of time a film is sent over links without a limit, into the receivers'
+    /// buffers, so that it is sent evenly. 0 sends each picture at its time, spread over its
+    /// duration.
     pub smooth_ahead: Duration,
-    /// How far ahead of its time a film may be sent over limited links, while they have room: what is ahead makes up
-    /// for the moments in which more is due than the link carries.
+    /// How far ahead of time a film may be sent over limited links while they have room. This makes
+    /// up for moments in which more is due than the link carries.
     pub link_ahead: Duration,
-    /// The links that carry only so much; streams name those that they pass ([`crate::FilmStream::links`]).
+    /// The limited links; streams refer to the ones they pass ([`crate::FilmStream::links`]).
     pub links: Vec<LinkConfig>,
-    /// A TCP reader further behind than this is given up.
+    /// How far a TCP reader may be behind; beyond this its stream fails.
     pub lag_limit: Duration,
-    /// A UDP stream further behind than this (the process was stopped, say) goes on later instead of
-    /// sending faster.
+    /// A UDP stream further behind than this (because the process was stopped, for example) is
+    /// shifted instead of sent faster.
     pub catch_up: Duration,
-    /// How often sender reports leave.
+    /// Interval of sender reports.
     pub report_interval: Duration,
     /// Canonical name in RTCP (RFC 3550 section 6.5.1).
     pub cname: String,
-    /// Send buffer of each UDP socket, bytes.
+    /// Send buffer of each UDP socket in bytes.
     pub send_buffer: u32,
 }
 
@@ -96,20 +99,20 @@ impl Default for SenderConfig {
     }
 }
 
-/// Ways for packets to get to the kernel.
+/// How packets are passed to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BackendChoice {
-    /// What costs least of what the machine has.
+    /// The cheapest way that the machine supports.
     #[default]
     Auto,
-    /// `sendmmsg` of messages that the kernel cuts into packets (GSO).
+    /// `sendmmsg` of messages that the kernel segments into packets (GSO).
     Gso,
     /// `sendmmsg` of single packets.
     Sendmmsg,
 }
 
 impl BackendChoice {
-    /// All, with their names in configurations.
+    /// All choices with their names in configurations.
     pub const NAMES: [(BackendChoice, &'static str); 3] = [
         (BackendChoice::Auto, "auto"),
         (BackendChoice::Gso, "gso"),
@@ -136,17 +139,17 @@ impl std::str::FromStr for BackendChoice {
     }
 }
 
-/// Why there is no sender.
+/// Why the sender cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum SenderError {
-    /// A UDP address cannot be had.
+    /// A UDP address cannot be bound.
     #[error("UDP {address} for {what}: {error}")]
     Bind {
-        /// What was asked for.
+        /// The requested address.
         address: SocketAddr,
         /// RTP or RTCP.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
     },
     /// No address was given.

@@ -1,10 +1,10 @@
-//! What a sender thread has done.
+//! Counters of a sender thread.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::histogram::Histogram;
 
-/// The thread writes, others read.
+/// Counters that one thread writes and others read.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub playing: AtomicUsize,
@@ -23,7 +23,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// So many packets left so late, ns, with so many bytes of RTP.
+    /// Counts packets that left this late, ns, with this many bytes of RTP.
     pub fn sent(&self, packets: u32, bytes: u64, late: u64) {
         self.late.note(late, packets);
         add(&self.packets, u64::from(packets));

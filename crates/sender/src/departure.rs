@@ -1,10 +1,10 @@
-//! Departure times: where packets leave through an fq queue, the kernel holds each until its time.
+//! Departure times: if packets leave through an fq queue, the kernel holds each until its time.
 //!
-//! Then a stream's packets are handed over a few turns at a time, each send with its own time, and leave
-//! to the microsecond whatever the thread does meanwhile. Which queue it is, is asked for each viewer when
-//! their stream begins, as all other queues silently ignore the times, which would let several turns'
-//! packets go at once. Many viewers share a socket, and fq still tells them apart: it sorts packets of
-//! unconnected sockets by their addresses and ports.
+//! A stream's packets are then handed over a few turns at a time, each send with its own departure
+//! time, and leave with microsecond precision whatever the thread does meanwhile. The queue is
+//! looked up for each viewer when their stream begins. All other queues silently ignore the times
+//! and would send several turns' packets at once. Although many viewers share a socket, fq
+//! distinguishes them: it classifies packets of unconnected sockets by their addresses and ports.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,17 +13,18 @@ use std::sync::Mutex;
 use reelway_supervise as supervise;
 use reelway_sys::netlink;
 
-/// How long an answer is believed, ns. Viewers come in crowds, and from few addresses.
+/// How long a lookup is valid, ns. Viewers arrive in bursts and from few addresses.
 const BELIEVED: u64 = 1_000_000_000;
-/// Most answers kept.
+/// Maximum number of remembered lookups.
 const KEPT: usize = 256;
 
-/// Ways out of this machine, by where they lead.
+/// Whether the queues on the way out keep departure times, by destination.
 #[derive(Default)]
 pub(crate) struct Ways(Mutex<HashMap<IpAddr, (u64, bool)>>);
 
 impl Ways {
-    /// Whether packets to `to` wait for their times on the way out of this machine, at `now` (ns).
+    /// Returns whether packets to `to` are held until their departure times on the way out, at
+    /// `now` (ns).
     pub fn keep_departures(&self, to: IpAddr, now: u64) -> bool {
         let mut known = supervise::whole(self.0.lock());
         match known.get(&to) {

@@ -1,4 +1,4 @@
-//! What the owner of a stream has in hand.
+//! The owner's handle of a stream.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -12,16 +12,16 @@ use crate::inbox::{Command, Inbox};
 use crate::shared::Shared;
 use crate::stream::Progress;
 
-/// A stream that was handed over. It is stopped, with BYE, when this is dropped.
+/// Handle of a stream. Dropping it stops the stream with BYE.
 ///
-/// A stream is born preparing; [`StreamHandle::ready`] tells where it will begin, and nothing is sent
-/// before [`StreamHandle::go`], so that the answer to PLAY can go first. The same holds after
-/// [`StreamHandle::seek`] and [`StreamHandle::resume`].
+/// A new stream is being prepared; [`StreamHandle::ready`] returns where it will begin, and nothing
+/// is sent before [`StreamHandle::go`], so that the response to PLAY can be sent first. The same
+/// holds after [`StreamHandle::seek`] and [`StreamHandle::resume`].
 pub struct StreamHandle {
     shared: Arc<Shared>,
     inbox: Inbox,
     first: Mutex<Option<oneshot::Receiver<Result<PlayInfo, StreamError>>>>,
-    /// What BYE says.
+    /// Reason for BYE.
     why: OnceLock<Box<str>>,
 }
 
@@ -54,8 +54,9 @@ impl StreamHandle {
         }
     }
 
-    /// Waits until the first packets are planned and in memory: where the stream will begin. To be asked
-    /// once; after that [`StreamHandle::seek`] and [`StreamHandle::resume`] answer themselves.
+    /// Waits until the first packets are planned and in memory; returns where the stream will
+    /// begin. May be called only once; [`StreamHandle::seek`] and [`StreamHandle::resume`] return
+    /// the same for later starts.
     pub async fn ready(&self) -> Result<PlayInfo, StreamError> {
         let first = supervise::lock(&self.first).take();
         match first {
@@ -66,19 +67,19 @@ impl StreamHandle {
         }
     }
 
-    /// Begins to send, from now on; as soon as it is ready if it is not yet.
+    /// Starts sending, now or as soon as it is ready.
     pub fn go(&self) {
         self.inbox.send(Command::Go(self.shared.id));
     }
 
-    /// Sends by this schedule, ahead of the film's own times, from where it waits for [`StreamHandle::go`] on, until
-    /// it is moved again; `None`: by the film's own times.
+    /// Sends by this schedule, ahead of the film's own times, from the next [`StreamHandle::go`]
+    /// until the stream is moved again; `None` means by the film's own times.
     pub fn send_by(&self, schedule: Option<Arc<Schedule>>) {
         self.inbox.send(Command::SendBy(self.shared.id, schedule));
     }
 
-    /// Stands still; returns the presentation time at which it does. When this returns nothing more
-    /// leaves. A paused stream holds no film bytes in memory.
+    /// Pauses; returns the presentation time of the position. When this returns, nothing more is
+    /// sent. A paused stream holds no film bytes in memory.
     pub async fn pause(&self) -> Nanos {
         let (reply, answer) = oneshot::channel();
         self.inbox.send(Command::Pause(self.shared.id, reply));
@@ -88,16 +89,16 @@ impl StreamHandle {
         }
     }
 
-    /// Prepares to go on where it stands: exactly the next packet. [`StreamHandle::go`] lets it.
+    /// Prepares to continue with exactly the next packet; [`StreamHandle::go`] starts it.
     pub async fn resume(&self) -> Result<PlayInfo, StreamError> {
         let (reply, answer) = oneshot::channel();
         self.inbox.send(Command::Resume(self.shared.id, reply));
         answer.await.unwrap_or_else(|_| Err(closing()))
     }
 
-    /// Leaves the place it is at, whatever it does there, and prepares to play from `start` on (to `end`,
-    /// or the film's end); [`StreamHandle::go`] lets it. When this returns nothing of the old place
-    /// leaves any more; sequence numbers run on.
+    /// Leaves the current position, whatever the state, and prepares to play from `start` to `end`
+    /// (or the film's end); [`StreamHandle::go`] starts it. When this returns, nothing from the old
+    /// position is sent any more; sequence numbers continue.
     pub async fn seek(&self, start: Nanos, end: Option<Nanos>) -> Result<PlayInfo, StreamError> {
         let (reply, answer) = oneshot::channel();
         self.inbox.send(Command::Seek {
@@ -109,21 +110,21 @@ impl StreamHandle {
         answer.await.unwrap_or_else(|_| Err(closing()))
     }
 
-    /// Ends it for good, saying BYE. Dropping the handle does the same.
+    /// Ends the stream with BYE. Dropping the handle does the same.
     pub fn stop(self) {}
 
-    /// What its BYE says of why it was ended, to who did not ask for it (RFC 3550 section 6.6); the first words
-    /// count.
+    /// Sets the reason in BYE, for viewers who did not end the stream themselves (RFC 3550 section
+    /// 6.6); only the first call counts.
     pub fn say_why(&self, why: &str) {
         let _ = self.why.set(why.into());
     }
 
-    /// How it gets on.
+    /// Returns the progress.
     pub fn progress(&self) -> Progress {
         self.shared.progress()
     }
 
-    /// Takes in RTCP that came over the stream's RTSP connection (interleaved).
+    /// Takes in RTCP that arrived over the stream's RTSP connection (interleaved).
     pub fn rtcp(&self, data: &[u8]) {
         crate::rtcp::heard_by(&self.shared, data);
     }

@@ -1,38 +1,38 @@
-//! How late packets left, counted in classes.
+//! A histogram of packet lateness.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use reelway_playout as playout;
 
-/// The first class: what is less late is not late.
+/// Upper bound of the first class, ns; anything earlier is on time.
 const FIRST: u64 = 1 << SHIFT;
 const SHIFT: u32 = 12;
-/// Four classes for each doubling, from 4 µs to 34 s.
+/// Four classes per octave, from 4 µs to 34 s.
 const CLASSES: usize = 1 + 4 * 23;
 
-/// A histogram that one thread counts in and others read: no lock, no read-modify-write.
+/// A histogram that one thread writes and others read: no lock, no read-modify-write.
 #[derive(Debug)]
 pub(crate) struct Histogram {
     classes: [AtomicU64; CLASSES],
     max: AtomicU64,
 }
 
-/// How late packets left against the timetable. Percentiles are the upper bounds of classes that
-/// grow by a quarter; within the first class (4 µs) they are exact zeros.
+/// Lateness of packets against the timetable. Percentiles are the upper bounds of classes that grow
+/// by up to a quarter; within the first class (4 µs) they are exactly zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lateness {
-    /// Half of the packets were no later.
+    /// Median.
     pub p50: Duration,
-    /// 99 of 100.
+    /// 99th percentile.
     pub p99: Duration,
-    /// 999 of 1000.
+    /// 99.9th percentile.
     pub p999: Duration,
-    /// The latest.
+    /// Maximum.
     pub max: Duration,
 }
 
-/// How many packets left how late, up to some moment; the difference of two tells of the time between.
+/// Packets per lateness class up to some moment; the difference of two covers the time between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LatenessCounts([u64; CLASSES]);
 
@@ -43,7 +43,7 @@ impl Default for LatenessCounts {
 }
 
 impl Lateness {
-    /// How late one stream's packets left, which is counted in few classes.
+    /// Returns the lateness of one stream's packets, which are counted in few classes.
     pub(crate) fn of_stream(late: &playout::Lateness) -> Lateness {
         let micros = |micros: u32| Duration::from_micros(micros.into());
         Lateness {
@@ -56,8 +56,8 @@ impl Lateness {
 }
 
 impl LatenessCounts {
-    /// How late the packets were that left after `before` was taken. The maximum is that of its
-    /// class, up to a quarter too large.
+    /// Returns the lateness of packets that left after `before` was taken. The maximum is the upper
+    /// bound of its class, up to a quarter too high.
     pub fn since(&self, before: &LatenessCounts) -> Lateness {
         let mut counts = self.0;
         for (count, before) in counts.iter_mut().zip(&before.0) {
@@ -86,7 +86,7 @@ fn class(nanos: u64) -> usize {
     (1 + (octave - SHIFT) as usize * 4 + quarter as usize).min(CLASSES - 1)
 }
 
-/// The first value above a class.
+/// Returns the first value above a class.
 fn bound(class: usize) -> u64 {
     if class == 0 {
         return 0;
@@ -96,7 +96,7 @@ fn bound(class: usize) -> u64 {
 }
 
 impl Histogram {
-    /// Counts `packets` that left `nanos` late. For the one thread that counts.
+    /// Counts `packets` that left `nanos` late. Only one thread may call this.
     pub fn note(&self, nanos: u64, packets: u32) {
         let class = &self.classes[class(nanos)];
         let count = class.load(Ordering::Relaxed) + u64::from(packets);
@@ -106,7 +106,7 @@ impl Histogram {
         }
     }
 
-    /// What was counted so far by all of `histograms`.
+    /// Returns the counts of all `histograms` so far.
     pub fn counts<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> LatenessCounts {
         let mut counts = LatenessCounts::default();
         for histogram in histograms {
@@ -117,7 +117,7 @@ impl Histogram {
         counts
     }
 
-    /// How late packets were so far, by all of `histograms`.
+    /// Returns the lateness over all `histograms` so far.
     pub fn summary<'a>(histograms: impl Iterator<Item = &'a Histogram> + Clone) -> Lateness {
         let greatest = histograms
             .clone()

@@ -1,4 +1,4 @@
-//! What a sender thread is told.
+//! Commands to a sender thread.
 
 use std::sync::Arc;
 
@@ -12,36 +12,36 @@ use tokio::sync::oneshot;
 use crate::plans::Planned;
 use crate::streams::{Reply, Stream};
 
-/// Something a sender thread is to do.
+/// A command to a sender thread.
 pub(crate) enum Command {
-    /// Take a stream, and prepare it.
+    /// Take a new stream and prepare it.
     Add(Box<Stream>),
     /// Take a stream that another thread has sent so far.
     Arrive(Box<Stream>),
-    /// Begin to send what is ready.
+    /// Start sending a stream.
     Go(StreamId),
-    /// Stand still; answers with the position.
+    /// Pause; replies with the position.
     Pause(StreamId, oneshot::Sender<Nanos>),
-    /// Prepare to go on where it stands.
+    /// Prepare to continue at the current position.
     Resume(StreamId, Reply),
-    /// Leave the place it is at, and prepare another.
+    /// Leave the current position and prepare another.
     Seek {
         stream: StreamId,
         start: Nanos,
         end: Option<Nanos>,
         reply: Reply,
     },
-    /// Send by this schedule from the next beginning on.
+    /// Use this schedule from the next start on.
     SendBy(StreamId, Option<Arc<Schedule>>),
-    /// Leave, saying BYE and why; empty: as viewers leave who want to.
+    /// End a stream with BYE and a reason; empty if the viewer asked for it.
     Stop(StreamId, Box<str>),
-    /// Where a stream begins has been found.
+    /// A beginning was located.
     Located {
         stream: StreamId,
         epoch: u32,
         result: Result<Beginning, StreamError>,
     },
-    /// A group has been planned.
+    /// A group was planned.
     Planned {
         stream: StreamId,
         epoch: u32,
@@ -56,12 +56,13 @@ pub(crate) enum Command {
         /// Their sequence numbers.
         lost: Vec<u16>,
     },
-    /// All streams say BYE, and the thread ends.
+    /// End all streams with BYE, then the thread.
     Close,
 }
 
 impl Command {
-    /// The stream it comes to by way of the thread that had it first.
+    /// Returns the stream if the command comes from its handle, by way of the thread that had it
+    /// first.
     pub fn of_handle(&self) -> Option<StreamId> {
         match self {
             Command::Go(id)
@@ -76,7 +77,7 @@ impl Command {
     }
 }
 
-/// The way to a sender thread.
+/// The sending side of a thread's command queue.
 #[derive(Clone)]
 pub(crate) struct Inbox {
     commands: Sender<Command>,
@@ -89,12 +90,12 @@ impl Inbox {
         (Inbox { commands, waker }, receiver)
     }
 
-    /// Sends a command that can wait until the thread wakes by itself: it looks before it walks.
+    /// Sends a command that can wait until the thread wakes by itself and reads its queue.
     pub fn send_quietly(&self, command: Command) {
         let _ = self.commands.send(command);
     }
 
-    /// Sends a command; a thread that has ended does not mind.
+    /// Sends a command; ignored if the thread has ended.
     pub fn send(&self, command: Command) {
         if self.commands.send(command).is_ok() {
             self.waker.wake();

@@ -1,7 +1,9 @@
-//! Streams: handed over once, then sent packet by packet at their times while their owner sleeps.
+//! Sends streams: handed over once, a stream is sent packet by packet on time while its owner
+//! sleeps.
 //!
-//! [`Sender::play`] takes a [`Stream`] (a film on its timetable, or any file at an interval) and gives
-//! a [`StreamHandle`] that pauses, seeks, stops and reports. What happens in between is this room's:
+//! [`Sender::play`] takes a [`Stream`] (a film on its timetable, or any file at a fixed interval)
+//! and returns a [`StreamHandle`] that pauses, seeks, stops and reports. This crate does everything
+//! in between:
 //!
 //! ```text
 //!  play ─▶ planner threads ──plans──▶ sender threads, 1 ms turns ──▶ UDP, or the one FrameWriter
@@ -10,29 +12,29 @@
 //!             │  store ◀────────────────────┘
 //! ```
 //!
-//! A sender thread never waits for a disk, an index or another viewer: what is not there when it is
-//! due makes that one stream late. **Within any millisecond a UDP stream sends at most `burst` packets,
-//! or what its frame's rate needs if that is more**, whatever happened before. Streams go over to
-//! another thread when that has many fewer. A fault of ours in a thread ends its streams with a word;
-//! the thread goes on with new ones.
+//! A sender thread never waits for a disk, an index or another viewer: data that is missing when it
+//! is due delays only that stream. **Within any millisecond a UDP stream sends at most `burst`
+//! packets, or as many as its frame's rate needs if that is more**, whatever happened before.
+//! Streams move to another thread if it has far fewer. A panic in a thread ends its streams with an
+//! error, and the thread continues with new ones.
 //!
-//! | file | what lives there |
+//! | file | contents |
 //! |---|---|
-//! | `stream.rs`, `config.rs`, `handle.rs`, `sender.rs` | what others see |
+//! | `stream.rs`, `config.rs`, `handle.rs`, `sender.rs` | the public interface |
 //! | `plans.rs`, `planner.rs` | groups, made once, shared by all viewers |
-//! | `streams.rs`, `path.rs`, `shared.rs` | what is kept with a stream; what others see of it |
-//! | `route.rs` | the way to a viewer |
-//! | `share.rs` | what viewers who do not read, or ask for lost packets, may pin |
-//! | `thread/`, `inbox.rs`, `counters.rs` | the turns, what a thread is told and has done |
-//! | `packets.rs`, `backend.rs` | packets put together, and the ways to the kernel |
+//! | `streams.rs`, `path.rs`, `shared.rs` | what is kept with a stream, and its public state |
+//! | `route.rs` | the socket and address for a viewer |
+//! | `share.rs` | memory for viewers who do not read and for retransmission |
+//! | `thread/`, `inbox.rs`, `counters.rs` | turns, commands and counters of a thread |
+//! | `packets.rs`, `backend.rs` | building packets, and passing them to the kernel |
 //! | `links.rs` | limited links: one pacer each, for all threads |
-//! | `departure.rs` | where the kernel holds packets until their time |
-//! | `histogram.rs` | how late packets left |
-//! | `stats.rs` | the counts of all threads, rates of the last seconds, metrics |
-//! | `writer.rs` | the one writer of a TCP connection |
+//! | `departure.rs` | whether the kernel holds packets until their departure times |
+//! | `histogram.rs` | packet lateness |
+//! | `stats.rs` | counts of all threads, rates over the last seconds, metrics |
+//! | `writer.rs` | the only writer of a TCP connection |
 //! | `rtcp.rs`, `reporter.rs` | reports from viewers, and to them |
 //!
-//! What leaves next and when is worked out by the pure crate `playout`: each thread has one of its lanes.
+//! The pure crate `playout` computes what leaves next and when: each thread has one of its lanes.
 #![forbid(unsafe_code)]
 
 mod backend;

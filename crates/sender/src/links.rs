@@ -1,6 +1,7 @@
 //! Limited links: one pacer each, for all threads.
 //!
-//! What HTTP sends over the same link is counted as its connections' speeds, for as long as their bytes need.
+//! HTTP's traffic over the same link counts with its connections' speeds, for as long as their
+//! bytes take.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,33 +10,33 @@ use std::time::Duration;
 use reelway_playout::{Link, Others, Way};
 use reelway_supervise as supervise;
 
-/// Nothing changes by itself.
+/// No change is pending.
 const NONE: u64 = u64::MAX;
 
-/// A link whose rate is limited, for [`crate::SenderConfig`].
+/// A link with a limited rate, for [`crate::SenderConfig`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
-    /// By which streams name it ([`crate::FilmStream::links`]).
+    /// The number that streams refer to it by ([`crate::FilmStream::links`]).
     pub number: u8,
-    /// Bytes a second that may be handed to it, with the headers of Ethernet, IP, UDP and RTP.
+    /// Rate limit in bytes per second, including headers of Ethernet, IP, UDP and RTP.
     pub rate: u64,
     /// How long a packet may wait in the link's queue.
     pub queue: Duration,
 }
 
-/// A link, and what others send over it.
+/// A link, and other traffic over it.
 #[derive(Debug)]
 struct Shared {
     number: u8,
     link: Arc<Link>,
     others: Mutex<Others>,
-    /// When what others send changes by itself; [`NONE`].
+    /// When the other traffic next changes by itself, or [`NONE`].
     changes: AtomicU64,
 }
 
 impl Shared {
     fn change_others(&self, change: impl FnOnce(&mut Others)) {
-        // Figures that are added and taken away one flow at a time.
+        // Counts that change one flow at a time.
         let mut others = supervise::lock(&self.others);
         change(&mut others);
         self.link.set_others(others.rate());
@@ -48,12 +49,12 @@ impl Shared {
 #[derive(Debug)]
 pub(crate) struct Links {
     links: Vec<Shared>,
-    /// Ways that streams have taken: few, as each is a set of links.
+    /// Sets of links that streams use; there are few.
     ways: Mutex<Vec<Arc<Way>>>,
 }
 
 impl Links {
-    /// These links, for so many threads.
+    /// Creates these links for a number of threads.
     pub fn new(configs: &[LinkConfig], threads: usize) -> Links {
         let link = |config: &LinkConfig| {
             let queue = config.queue.as_nanos().min(u128::from(u64::MAX)) as u64;
@@ -75,7 +76,7 @@ impl Links {
         self.links.iter().filter(passed)
     }
 
-    /// The way over the links of these numbers; `None`: none of them is limited.
+    /// Returns the way over the links with these numbers; `None` if none of them is limited.
     pub fn way(&self, numbers: &[u8]) -> Option<Arc<Way>> {
         let links: Vec<_> = self.of(numbers).map(|shared| shared.link.clone()).collect();
         if links.is_empty() {
@@ -97,14 +98,14 @@ impl Links {
         Some(way)
     }
 
-    /// From now on the link of this number carries so many bytes a second.
+    /// Sets the rate of the link with this number, in bytes per second.
     pub fn set_rate(&self, number: u8, rate: u64, now: u64) {
         self.of(&[number])
             .for_each(|shared| shared.link.set_rate(rate, now));
     }
 
-    /// A connection that is not one of the sender's streams is handed bytes for the links of these numbers, which it sends at
-    /// this speed, bytes a second.
+    /// Records that a connection other than the sender's streams queues bytes over the links with
+    /// these numbers, and sends them at this speed in bytes per second.
     pub fn others_send(
         &self,
         numbers: &[u8],
@@ -118,7 +119,7 @@ impl Links {
         }
     }
 
-    /// Has those of others count no more whose bytes have left.
+    /// Stops counting other traffic whose bytes have left.
     pub fn advance(&self, now: u64) {
         for shared in &self.links {
             if shared.changes.load(Ordering::Relaxed) <= now {
@@ -145,7 +146,7 @@ mod tests {
         assert!(links.way(&[4]).is_none());
         let way = links.way(&[3, 4]).expect("a limited link");
         let now = 1000 * MS;
-        // 25 KB at half of the link: 50 ms.
+        // 25 KB at half of the link's rate: 50 ms.
         links.others_send(&[3], now, 7, (25_000, Some(500_000)));
         assert!(way.take(now, 10_000, now, 0), "20 ms at half of the rate");
         assert!(!way.take(now, 1000, now, 0));

@@ -1,4 +1,4 @@
-//! Packets put together out of headers and pinned film bytes, in batches that the kernel takes.
+//! Builds packets from headers and pinned film bytes, in batches for the kernel.
 
 use reelway_hint as hint;
 use reelway_playout::{Due, PacketPlace};
@@ -8,15 +8,15 @@ use reelway_sys::udp::{Batch, MAX_RUN_BYTES, MAX_RUN_PACKETS, Segmentation};
 use crate::path::Path;
 use crate::streams::{Stream, Track, Unit};
 
-/// Bytes before the payload that a packet needs of its own: a frame header of RTSP's interleaving, the
-/// RTP header, a short payload header.
+/// Bytes ahead of the payload that each packet needs for itself: a frame header of RTSP's
+/// interleaving, the RTP header, a short payload header.
 const CELL: usize = 32;
-/// Bytes of interleaving: `$`, channel, length (RFC 2326 section 10.12).
+/// Size of the interleaving header in bytes: `$`, channel, length (RFC 2326 section 10.12).
 pub(crate) const FRAMING: usize = 4;
-/// Packets put together at most before they are handed to the kernel.
+/// Maximum number of packets built before they are passed to the kernel.
 const CELLS: usize = 1024;
 
-/// Memory for the headers of a turn's packets.
+/// Memory for the headers of one turn's packets.
 pub(crate) struct Cells(pub Box<[[u8; CELL]]>);
 
 impl Default for Cells {
@@ -25,7 +25,7 @@ impl Default for Cells {
     }
 }
 
-/// The header of a packet of a viewer.
+/// Returns the RTP header of a viewer's packet.
 fn header(track: &Track, unit: &Unit<'_>, number: u32, nth: u32) -> [u8; Header::BYTES] {
     Header {
         payload_type: track.payload_type,
@@ -37,8 +37,8 @@ fn header(track: &Track, unit: &Unit<'_>, number: u32, nth: u32) -> [u8; Header:
     .to_bytes()
 }
 
-/// Puts the payload of a packet behind its `used` bytes of header in `cell`: a short payload header is
-/// copied there, everything else is pointed to.
+/// Adds the payload of a packet after its `used` bytes of header in `cell`: a short payload header
+/// is copied into the cell, everything else is referenced.
 fn payload<'d>(
     unit: &Unit<'d>,
     number: u32,
@@ -55,7 +55,7 @@ fn payload<'d>(
             batch.slice(&cell[from..end]);
         }
         for slice in unit.bytes.bytes.0.slices(film) {
-            // What the kernel will copy comes while other packets are put together.
+            // Prefetch what the kernel will copy while other packets are built.
             hint::bulk(slice);
             batch.slice(slice);
         }
@@ -87,15 +87,15 @@ fn payload<'d>(
     batch.end_packet();
 }
 
-/// A cell of its own for a packet.
+/// Takes a cell for a packet.
 fn next_cell<'d>(cells: &mut &'d mut [[u8; CELL]]) -> Option<&'d mut [u8; CELL]> {
     let (cell, rest) = std::mem::take(cells).split_first_mut()?;
     *cells = rest;
     Some(cell)
 }
 
-/// Puts a slice of a stream into the batch, in runs that the kernel can cut: equally long packets, of
-/// which the last may be shorter.
+/// Adds due packets of a stream to the batch, in runs that the kernel can segment: equally long
+/// packets, except that the last may be shorter.
 pub(crate) fn fill_udp<'d>(
     stream: &'d Stream,
     due: &Due,
@@ -141,7 +141,7 @@ pub(crate) fn fill_udp<'d>(
     }
 }
 
-/// Puts packets of a stream into the batch as frames of RTSP's interleaving.
+/// Adds packets of a stream to the batch as frames of RTSP's interleaving.
 pub(crate) fn fill_tcp<'d>(
     stream: &'d Stream,
     due: &Due,
@@ -167,9 +167,9 @@ pub(crate) fn fill_tcp<'d>(
     }
 }
 
-/// Puts a packet of a track into the batch as it is sent again: the lost one's header with the SSRC, the
-/// payload type and the sequence number of the stream beside, and its sequence number before its
-/// payload (RFC 4588 section 4). Its bytes of RTP.
+/// Adds the retransmission of a track's packet to the batch: the lost packet's header with SSRC,
+/// payload type and sequence number of the retransmission stream, and the original sequence number
+/// ahead of the payload (RFC 4588 section 4). Returns its RTP bytes.
 pub(crate) fn fill_again<'d>(
     stream: &'d Stream,
     (track, place): (usize, PacketPlace),

@@ -1,4 +1,4 @@
-//! Where a track's packets go.
+//! Paths of a track's packets.
 
 use std::sync::Arc;
 
@@ -8,34 +8,34 @@ use reelway_sys::udp::Destination;
 
 use crate::writer::{FrameWriter, Room};
 
-/// Where a track's packets go.
+/// The path of a track's packets.
 pub(crate) enum Path {
     /// To a pair of UDP ports.
     Udp(Box<UdpPath>),
-    /// Into an RTSP connection.
+    /// Over an RTSP connection.
     Tcp {
         conn: Arc<FrameWriter>,
         rtp: u8,
         rtcp: u8,
-        /// Its part of what the connection may send.
+        /// Its share of the connection's rate.
         _room: Room,
     },
 }
 
-/// The way to a pair of UDP ports. What RTP needs comes first.
+/// The path to a pair of UDP ports. Fields used for RTP come first.
 #[repr(C, align(64))]
 pub(crate) struct UdpPath {
-    /// Which of the thread's RTP sockets.
+    /// Index of the RTP socket among the thread's.
     pub socket: u8,
-    /// Whether runs may be cut by the kernel on this way.
+    /// Whether the kernel may segment runs on this path.
     pub gso: bool,
     pub rtp: Destination,
-    /// Which of the RTCP sockets.
+    /// Index of the RTCP socket.
     pub rtcp_socket: usize,
     pub rtcp: Destination,
-    /// Whether packets go without RTP, and no reports.
+    /// Whether packets are sent without RTP and without reports.
     pub plain: bool,
-    /// Whether the kernel holds its packets until they are to depart.
+    /// Whether the kernel holds its packets until their departure times.
     pub held: bool,
 }
 

@@ -20,24 +20,24 @@ use crate::inbox::{Command, Inbox};
 use crate::plans::{Pinned, Planned, Recipe, Script};
 use crate::stream::FileStream;
 
-/// Threads: planning is short, but reading an index may wait for a disk.
+/// Number of threads: planning is fast, but reading an index may wait for a disk.
 const THREADS: usize = 2;
 
-/// Who is told of a plan. One who is dropped untold learns that there will be none: a stream never waits
-/// for an answer that a panic has swallowed.
+/// A recipient of a plan. If it is dropped without a result, it receives an error: a stream never
+/// waits for a reply that was lost in a panic.
 pub(crate) struct Waiter {
     pub inbox: Inbox,
     pub stream: StreamId,
-    /// Which of the stream's beginnings it was asked for in: an answer to an earlier one is dropped.
+    /// The stream's start that the request belongs to: replies to earlier ones are discarded.
     pub epoch: u32,
     /// Index among the stream's tracks.
     pub track: usize,
     pub group: usize,
-    /// Whether the stream waits for it: then its thread is woken.
+    /// Whether the stream is waiting, so that its thread must be woken.
     pub urgent: bool,
-    /// The viewer, if the group shows where they are.
+    /// The viewer, if the group shows their position.
     pub watcher: Option<Arc<Watcher>>,
-    /// Has been told.
+    /// Whether a result was sent.
     pub told: bool,
 }
 
@@ -50,7 +50,7 @@ impl Drop for Waiter {
 }
 
 impl Waiter {
-    /// The group begins at this byte of the film: that is where the viewer comes to.
+    /// Records the first byte of the group in the film as the viewer's next position.
     fn comes_to(&self, source: &Source, offset: u64) {
         if let Some(watcher) = &self.watcher {
             watcher.comes_to(source, offset, 1.0);
@@ -78,10 +78,10 @@ impl Waiter {
     }
 }
 
-/// Which groups are ready, and who waits for which. Each change is one step.
+/// Groups that are ready, and the waiters for each group. Each change is one step.
 type Groups = Arc<Mutex<playout::Groups<Pinned, Waiter>>>;
 
-/// A group that is to be planned: whoever waits for it is told when this is, or when it is dropped.
+/// A group to be planned. Its waiters get the result, or an error when this is dropped.
 struct Owed {
     groups: Groups,
     script: Arc<Script>,
@@ -94,7 +94,7 @@ impl Owed {
         self.say(result);
     }
 
-    /// Tells all who wait for the group.
+    /// Sends the result to all waiters for the group.
     fn say(&mut self, result: Result<Planned, StreamError>) {
         self.told = true;
         let result = result.map(Arc::new);
@@ -114,7 +114,7 @@ impl Drop for Owed {
     }
 }
 
-/// What viewers learn of a panic.
+/// The error that viewers get after a panic.
 fn fault() -> StreamError {
     StreamError("ended by a fault of this program".to_owned())
 }
@@ -139,7 +139,7 @@ enum Job {
     },
 }
 
-/// A group that is wanted.
+/// A request for a group.
 struct Request {
     script: Arc<Script>,
     id: GroupId,
@@ -147,16 +147,16 @@ struct Request {
     waiter: Waiter,
 }
 
-/// Requests there is room for from the start.
+/// Initial capacity for requests.
 const ASKED: usize = 1024;
 
-/// How long a thread that has nothing more to do looks up by itself: what is asked for in time, 200 ms ahead
-/// or more, need wake nobody. With hundreds of viewers each request would be two switches of
-/// threads and four system calls.
+/// How often an idle thread checks for requests without being notified: those made early, at least
+/// 200 ms ahead, need no wake-up. With hundreds of viewers each request would cost two thread
+/// switches and four system calls.
 const DOZE: Duration = Duration::from_millis(20);
 
 thread_local! {
-    /// Whether this is a planner's thread, which sees by itself what it left to be done.
+    /// Whether this is a planner thread, which finds the jobs it queues by itself.
     static PLANS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -167,11 +167,11 @@ pub(crate) struct Planner(Arc<Inner>);
 struct Inner {
     store: Store,
     options: PayloadOptions,
-    /// How far ahead of their times films are sent at most.
+    /// How far ahead of time films are sent at most.
     ahead: Nanos,
     jobs: Mutex<Jobs>,
     work: Condvar,
-    /// A film's script, as long as somebody watches.
+    /// Scripts of films, held while anybody watches.
     films: Mutex<HashMap<FileIdentity, Weak<Script>>>,
     groups: Groups,
     kept: Arc<Mutex<Kept>>,
@@ -179,13 +179,13 @@ struct Inner {
 
 #[derive(Default)]
 struct Jobs {
-    /// By deadline, then in the order of asking.
+    /// Jobs by deadline, then in order of arrival.
     queue: BTreeMap<(Monotonic, u64), Job>,
-    /// What sender threads ask for, as it comes: they only leave it here, so that they neither look up
-    /// nor allocate.
+    /// Requests of sender threads in order of arrival. Sender threads only append here, so that
+    /// they neither look up nor allocate.
     asked: VecDeque<Request>,
     serial: u64,
-    /// A thread dozes.
+    /// Whether a thread is dozing.
     dozes: bool,
     closed: bool,
 }
@@ -224,16 +224,16 @@ impl Planner {
         );
         self.0.work.notify_all();
         drop(jobs);
-        // Those who wait are told without the lock.
+        // Waiters are notified without holding the lock.
         drop(left);
     }
 
-    /// The script of a film, shared with all who watch it now.
+    /// Returns the script of a film, shared with all current viewers.
     pub fn film(&self, film: &OpenFilm) -> Arc<Script> {
         let (film, source) = (film.film(), film.source());
         let mut films = lock(&self.0.films);
         if let Some(script) = films.get(&source.identity()).and_then(Weak::upgrade) {
-            // A source that is known to have changed serves nobody any more, nor does its script.
+            // A source that is known to have changed is no longer used, and neither is its script.
             if Arc::ptr_eq(&script.source, source) {
                 return script;
             }
@@ -246,22 +246,22 @@ impl Planner {
         script
     }
 
-    /// The script of a plain file.
+    /// Creates the script of a plain file.
     pub fn file(&self, file: &FileStream) -> Arc<Script> {
         Arc::new(Script::file(file, &self.0.kept))
     }
 
-    /// A viewer that the store's cache is to know of.
+    /// Returns a viewer handle for the store's cache.
     pub fn watcher(&self) -> Arc<Watcher> {
         Arc::new(self.0.store.watcher())
     }
 
-    /// Groups in memory.
+    /// Returns the number of groups in memory.
     pub fn plans(&self) -> usize {
         lock(&self.0.groups).ready()
     }
 
-    /// Finds where `tracks` begin for a wish, and tells the stream.
+    /// Locates the start of `tracks` for a requested time, and notifies the stream.
     pub fn locate(
         &self,
         script: Arc<Script>,
@@ -284,7 +284,7 @@ impl Planner {
         );
     }
 
-    /// Sees to it that a group is planned by `deadline`, and tells `waiter` when it is.
+    /// Requests that a group is planned by `deadline`; `waiter` is notified when it is.
     pub fn request(&self, script: &Arc<Script>, id: GroupId, deadline: Monotonic, waiter: Waiter) {
         let script = Arc::clone(script);
         let mut jobs = lock(&self.0.jobs);
@@ -302,7 +302,7 @@ impl Planner {
         }
     }
 
-    /// Answers a request from a plan there is, or has one made.
+    /// Answers a request with an existing plan, or has one made.
     fn take_up(&self, request: Request) {
         let Request {
             script,
@@ -349,7 +349,7 @@ impl Planner {
     fn run(&self) {
         PLANS.set(true);
         while let ControlFlow::Continue(job) = self.next() {
-            // A panic is that of one film: those who wait for it are told, the thread goes on.
+            // A panic concerns one film: its waiters are notified, and the thread continues.
             match job {
                 Job::Locate {
                     script,
@@ -443,8 +443,8 @@ impl Planner {
     }
 }
 
-/// Plans a group. Should the packetiser trip over a film nobody thought of, that film's viewers are
-/// told; the thread, on which all others depend, goes on.
+/// Plans a group. If the packetiser panics because of an unforeseen film, only that film's viewers
+/// get an error; the thread, on which all others depend, continues.
 fn plan(script: &Script, id: GroupId, recipe: Recipe, span: Span) -> Result<Planned, StreamError> {
     let planned = supervise::guard("planner plan", || {
         supervise::inject("planner.plan");

@@ -1,7 +1,7 @@
-//! Groups of what is sent, made once for all who watch it.
+//! Groups to be sent, each made once for all viewers.
 //!
-//! A [`Script`] is made once for a film and shared by all who watch it, and so are its groups: their bytes are held
-//! as long as somebody sends from them, and their plans somewhat longer ([`Kept`]).
+//! A [`Script`] is made once per film and shared by all its viewers, and so are its groups. Their
+//! bytes are held while any stream sends from them, and their plans somewhat longer ([`Kept`]).
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -17,7 +17,7 @@ use reelway_supervise as supervise;
 
 use crate::stream::FileStream;
 
-/// Film bytes, pinned in the block pool.
+/// Film bytes that are pinned in the block pool.
 #[derive(Debug)]
 pub(crate) struct Pinned(pub Span);
 
@@ -44,13 +44,13 @@ impl InMemory for Pinned {
 /// A group ready to be sent.
 pub(crate) type Planned = Group<Pinned>;
 
-/// What is sent, whoever it is sent to.
+/// What is sent, independent of the viewer.
 pub(crate) struct Script {
     pub outline: Outline,
     pub source: Arc<Source>,
-    /// Plans of all films that are kept.
+    /// Kept plans of all films.
     kept: Arc<Mutex<Kept>>,
-    /// Its number among all that is sent.
+    /// Its number among all scripts.
     number: u64,
 }
 
@@ -64,12 +64,12 @@ impl playout::Script for Script {
     }
 }
 
-/// Enters the plans that are kept; after a panic under the lock none are.
+/// Locks the kept plans; discards them after a panic under the lock.
 fn enter(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
     supervise::reset(kept, "the plans kept", Kept::forget)
 }
 
-/// What must be read for a group.
+/// What must be read to plan a group.
 pub(crate) struct Wanted {
     pub recipe: Recipe,
     pub range: Range<u64>,
@@ -77,14 +77,14 @@ pub(crate) struct Wanted {
 
 /// What a group's plan is made from.
 pub(crate) enum Recipe {
-    /// The plan, made before.
+    /// A plan that was made before.
     Known(GroupPlan),
-    /// Samples of a film; none of a plain file, whose packets need none.
+    /// Samples of a film; empty for a plain file, whose packets need none.
     Samples(Vec<TimedSample>),
 }
 
 impl Script {
-    /// A film's. It is sent evenly, up to `ahead` before its time.
+    /// Creates the script of a film, which is sent evenly, up to `ahead` before its time.
     pub fn film(
         film: &Film,
         source: Arc<Source>,
@@ -101,7 +101,7 @@ impl Script {
         }
     }
 
-    /// A plain file's. Its plans are not worth keeping.
+    /// Creates the script of a plain file, whose plans are not worth keeping.
     pub fn file(stream: &FileStream, kept: &Mutex<Kept>) -> Script {
         let packet_bytes = u64::from(stream.packet_bytes.max(1));
         let len = stream.source.len();
@@ -124,12 +124,12 @@ impl Script {
         }
     }
 
-    /// A group among those of all that is sent.
+    /// Returns the key of a group among those of all scripts.
     pub fn key(&self, id: GroupId) -> GroupKey {
         (self.number, id)
     }
 
-    /// What must be read for a group. Reads the film's index, if the plan is not kept.
+    /// Returns what must be read to plan a group. Reads the film's index unless the plan is kept.
     pub fn wanted(&self, id: GroupId) -> Result<Wanted, StreamError> {
         if let Some(known) = enter(&self.kept).get(self.key(id)) {
             return Ok(Wanted {

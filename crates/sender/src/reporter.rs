@@ -1,4 +1,4 @@
-//! Sender reports: what is sent to viewers over RTCP.
+//! RTCP to viewers: sender reports.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::path::Path;
 use crate::streams::{Stream, Track};
 use crate::writer::WriterError;
 
-/// Sends sender reports: the RTCP sockets, and memory for a packet.
+/// Sends sender reports; holds the RTCP sockets and memory for a packet.
 pub(crate) struct Reporter {
     pub sockets: Arc<Vec<UdpSocket>>,
     pub cname: String,
@@ -26,10 +26,10 @@ impl Reporter {
         }
     }
 
-    /// Sends a report for every track, with BYE and the reason for it (none: empty) if it ends here. An error: the way there
-    /// is broken.
+    /// Sends a report for every track. If the stream ends here, it includes BYE with the reason
+    /// `bye` (empty: none). Fails if the connection is broken.
     pub fn report(&mut self, stream: &Stream, bye: Option<&str>) -> Result<(), WriterError> {
-        // One reading of both clocks for all tracks.
+        // Read both clocks once for all tracks.
         let (now, ntp) = both_clocks();
         let mut result = Ok(());
         for track in &stream.tracks {
@@ -42,8 +42,8 @@ impl Reporter {
                 bytes: track.octets,
             };
             result = result.and(self.send(track, &report, bye));
-            // What is sent again is a source of its own, with the timestamps of this one (RFC 4588
-            // section 4); it is there once something was.
+            // Retransmissions are a source of their own with the timestamps of this one (RFC 4588
+            // section 4), which exists once a packet was retransmitted.
             if let Some(resend) = track.resend.as_ref().filter(|resend| resend.packets > 0) {
                 let report = rtcp::SenderReport {
                     ssrc: resend.ssrc,
@@ -58,7 +58,7 @@ impl Reporter {
         result
     }
 
-    /// Sends a report the way of a track's reports.
+    /// Sends a report over the path of a track.
     fn send(
         &mut self,
         track: &Track,
@@ -70,7 +70,7 @@ impl Reporter {
         rtcp::write(report, &self.cname, bye, &mut self.packet);
         match &track.path {
             Path::Udp(udp) if udp.plain => Ok(()),
-            // A report that finds no room is made up for by the next one.
+            // A report that finds no room is superseded by the next one.
             Path::Udp(udp) => {
                 if let Some(socket) = self.sockets.get(udp.rtcp_socket) {
                     let _ = socket.send(&self.packet[FRAMING..], &udp.rtcp);
@@ -87,10 +87,11 @@ impl Reporter {
     }
 }
 
-/// Nanoseconds of the monotonic clock and the wall clock's NTP time of the same moment: players work out
-/// presentation times from the pair. A thread held up between the readings tries again.
+/// Returns the monotonic clock in nanoseconds and the wall clock's NTP time of the same moment,
+/// from which players compute presentation times. Retries if the thread was interrupted between the
+/// readings.
 fn both_clocks() -> (u64, u64) {
-    /// Most nanoseconds between the readings: a fraction of a timestamp's tick.
+    /// Maximum time between the readings, ns: a fraction of a timestamp's tick.
     const CLOSE: u64 = 2_000;
     let mut best = (u64::MAX, 0, 0);
     for _ in 0..5 {

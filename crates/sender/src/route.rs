@@ -1,4 +1,4 @@
-//! The way to a viewer: through which socket, and how packets are carried.
+//! Routes to viewers: through which socket, and how packets are carried.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,7 +8,7 @@ use reelway_sys::udp::Destination;
 use crate::path::Path;
 use crate::streams::Track;
 
-/// How the packets of a stream with these tracks are carried.
+/// Returns how the packets of a stream with these tracks are carried.
 pub(crate) fn carriage(tracks: &[Track]) -> Carriage {
     match tracks.first().map(|track| &track.path) {
         Some(Path::Tcp { .. }) => Carriage::Tcp,
@@ -17,8 +17,8 @@ pub(crate) fn carriage(tracks: &[Track]) -> Carriage {
     }
 }
 
-/// Which of the sockets to send through: the one on the address the viewer knows, else one that
-/// reaches them; and their address as that socket wants it.
+/// Chooses the socket: the one on the address that the viewer connected to, or else one that
+/// reaches them. Returns its index, and the viewer's address in the form that it needs.
 pub(crate) fn route(
     sockets: &[SocketAddr],
     from: Option<IpAddr>,
@@ -42,7 +42,7 @@ pub(crate) fn route(
         .or_else(wild)
         .or_else(|| sockets.iter().position(reaches))?;
     let local = sockets[number];
-    // Only a socket on all addresses must be told which one to use.
+    // Only a socket on all addresses needs to know which one to use.
     let origin =
         from.filter(|from| local.ip().is_unspecified() && from.is_ipv4() == target.is_ipv4());
     Some((number, Destination::new(to, origin, local.is_ipv6())))

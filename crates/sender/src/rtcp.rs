@@ -1,7 +1,7 @@
-//! What viewers say over RTCP: one socket an address for all of them, sorted by SSRC.
+//! RTCP from viewers: one socket per address for all of them, assigned by SSRC.
 //!
-//! A report is believed, and a request for lost packets heard, only if it comes from where that
-//! stream's media goes.
+//! Reports and requests for lost packets are accepted only from the address to which that stream's
+//! media is sent.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,28 +19,29 @@ use crate::inbox::{Command, Inbox};
 use crate::shared::Shared;
 use crate::stream::StreamEvent;
 
-/// Longest RTCP datagram listened to: compound packets of receivers stay far below.
+/// Maximum size of an RTCP datagram in bytes; compound packets of receivers are far smaller.
 const LONGEST: usize = 2048;
 
-/// Sequence numbers that one datagram may ask for, to a few: more than a player asks for at a time.
+/// Approximate maximum number of sequence numbers that one datagram may request: more than a player
+/// requests at a time.
 const MOST_LOST: usize = 128;
 
-/// Who is who. Each change of a list is one insertion or removal.
+/// Finds streams by SSRC and by address. Each change of a map is one insertion or removal.
 #[derive(Default)]
 pub(crate) struct Directory {
     by_ssrc: RwLock<HashMap<u32, Entry>>,
-    /// Packets that receivers asked for again.
+    /// Number of packets that receivers reported missing.
     missed: AtomicU64,
-    /// For packets that speak of no SSRC of ours.
+    /// For packets that contain no SSRC of a stream.
     by_address: RwLock<HashMap<SocketAddr, Weak<Shared>>>,
 }
 
 /// A stream, by the SSRC of one of its tracks.
 struct Entry {
     stream: Weak<Shared>,
-    /// Where its media goes.
+    /// Address that its media is sent to.
     to: IpAddr,
-    /// The thread that had it first.
+    /// Inbox of the thread that had it first.
     inbox: Inbox,
 }
 
@@ -49,7 +50,7 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 }
 
 impl Directory {
-    /// Enters a stream of a thread, of which track number `n` sends its RTCP to the `n`th address.
+    /// Adds a stream of a thread; track `n` sends its RTCP to the `n`th address.
     pub fn enter(&self, stream: &Arc<Shared>, inbox: &Inbox) {
         let mut by_ssrc = supervise::whole(self.by_ssrc.write());
         for (ssrc, to) in stream.ssrcs().zip(&stream.addresses) {
@@ -67,7 +68,7 @@ impl Directory {
         }
     }
 
-    /// Takes a stream out.
+    /// Removes a stream.
     pub fn leave(&self, stream: &Shared) {
         let is_it =
             |other: &Weak<Shared>| other.upgrade().is_none_or(|other| other.id == stream.id);
@@ -86,20 +87,20 @@ impl Directory {
         }
     }
 
-    /// Packets that receivers asked for again.
+    /// Returns the number of packets that receivers reported missing.
     pub fn missed(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)
     }
 
-    /// The stream of an SSRC, if its media goes to where this comes from.
+    /// Returns the stream of an SSRC, if its media is sent to this address.
     fn of_ssrc(&self, ssrc: u32, from: SocketAddr) -> Option<Arc<Shared>> {
         let by_ssrc = supervise::whole(self.by_ssrc.read());
         let entry = by_ssrc.get(&ssrc).filter(|entry| entry.to == from.ip())?;
         entry.stream.upgrade()
     }
 
-    /// A receiver misses packets of the track with this SSRC, as it says from there: those that it may ask for are passed
-    /// on to the stream's thread.
+    /// Handles lost packets of the track with this SSRC, as reported from this address: those
+    /// allowed for retransmission are passed to the stream's thread.
     fn lost(&self, ssrc: u32, from: SocketAddr, mut lost: Vec<u16>, now: u64) {
         let Some(stream) = self.of_ssrc(ssrc, from) else {
             return;
@@ -132,7 +133,7 @@ impl Directory {
                     let stream = self.of_ssrc(report.source, from);
                     reported |= stream.is_some_and(|stream| stream.reported(report, ntp, now));
                 }
-                // What one datagram asks for goes on together; it is of one track.
+                // The requests of one datagram are passed on together; they are about one track.
                 Packet::Nack(nack) => {
                     let (source, lost) = lost.get_or_insert((nack.source, Vec::new()));
                     if *source == nack.source && lost.len() < MOST_LOST {
@@ -169,7 +170,7 @@ impl Directory {
     }
 }
 
-/// Takes in RTCP that came over a stream's own RTSP connection.
+/// Takes in RTCP that arrived over a stream's own RTSP connection.
 pub(crate) fn heard_by(stream: &Shared, data: &[u8]) {
     let Ok(packets) = rtcp::read(data) else {
         return;
@@ -186,7 +187,7 @@ pub(crate) fn heard_by(stream: &Shared, data: &[u8]) {
     }
 }
 
-/// When each thread that listens was last awake.
+/// When each listening thread was last awake.
 #[derive(Default)]
 pub(crate) struct Beats(Vec<AtomicU64>);
 
@@ -197,7 +198,7 @@ impl Beats {
         }
     }
 
-    /// The time at which all of them were awake.
+    /// Returns the time at which all of them were last known to be awake.
     pub fn all(&self) -> Monotonic {
         let beats = self.0.iter().map(|beat| beat.load(Ordering::Relaxed));
         let first = beats.min().map(Monotonic::from_nanos);
@@ -205,10 +206,10 @@ impl Beats {
     }
 }
 
-/// For how long reports gather that come after one another: waking for each costs more than all the rest.
+/// How long to let reports accumulate: a wake-up for each costs more than everything else.
 const GATHER: Duration = Duration::from_millis(5);
 
-/// Starts a thread for each socket; they end soon after `closed` is set.
+/// Starts a thread per socket; the threads end soon after `closed` is set.
 pub(crate) fn listen(
     sockets: &Arc<Vec<UdpSocket>>,
     directory: &Arc<Directory>,

@@ -1,4 +1,4 @@
-//! The sender: sockets, threads, and the one call.
+//! The sender: sockets, threads, and the call that starts a stream.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -35,22 +35,22 @@ use crate::stream::{Out, Stream, StreamKind, TrackOut};
 use crate::streams::{self, Owner, Rules, Track};
 use crate::thread::{Neighbour, Parts, Priority, Thread, now};
 
-/// Receive buffer of the RTCP sockets: some thousand reports.
+/// Receive buffer of the RTCP sockets in bytes: room for some thousand reports.
 const RTCP_RECEIVE: u32 = 1 << 20;
-/// Receive buffer of the RTP sockets, where nothing of worth arrives.
+/// Receive buffer of the RTP sockets in bytes; nothing useful arrives there.
 const RTP_RECEIVE: u32 = 4 << 10;
 
-/// Priority in this machine's own queues: before everything that is not marked (`TC_PRIO_INTERACTIVE`;
-/// the highest that needs no privilege).
+/// Priority in this machine's own queues, ahead of all unmarked packets (`TC_PRIO_INTERACTIVE`; the
+/// highest that needs no privilege).
 const PRIORITY: u8 = 6;
 
-/// How many times as fast as its densest group a track over TCP may be sent: fast enough that its
-/// largest pictures are there in time, and that one who was behind catches up.
+/// Rate limit of a track over TCP, as a multiple of its densest group's rate: high enough for its
+/// largest pictures to arrive in time, and for a late viewer to catch up.
 const TCP_RATE: u64 = 4;
-/// The same over a limited link, where it is sent ahead of its time while there is room.
+/// The same over a limited link, where tracks are sent ahead of time while there is room.
 const TCP_RATE_ON_LINK: u64 = 2;
 
-/// A thread as others see it.
+/// A sender thread as seen from outside.
 struct Worker {
     inbox: Inbox,
     counters: Arc<Counters>,
@@ -61,7 +61,7 @@ struct Inner {
     config: SenderConfig,
     planner: Planner,
     workers: Vec<Worker>,
-    /// Streams of each thread that are not dropped yet.
+    /// Number of streams per thread that are not dropped yet.
     loads: Arc<[AtomicU64]>,
     rtp: Vec<SocketAddr>,
     rtcp: Vec<SocketAddr>,
@@ -76,11 +76,11 @@ struct Inner {
     closed: Arc<AtomicBool>,
 }
 
-/// Sends streams. Cheap to clone; all streams end with its last clone.
+/// Sends streams. Cheap to clone; all streams end when the last clone is dropped.
 #[derive(Clone)]
 pub struct Sender(Arc<Inner>);
 
-/// Sockets on all `addresses` at one port, which the first may choose.
+/// Binds sockets on all `addresses` at one port; if that is 0, the first socket chooses it.
 fn bind(
     addresses: &[IpAddr],
     port: u16,
@@ -101,15 +101,15 @@ fn bind(
     Ok(sockets)
 }
 
-/// The sockets for RTP and for RTCP. Where any ports will do, they are neighbours and RTP's is even, as
-/// RFC 3550 section 11 has it.
+/// Binds the sockets for RTP and RTCP. If any ports will do, they are adjacent and RTP's is even,
+/// as RFC 3550 section 11 recommends.
 fn bind_both(config: &SenderConfig) -> Result<(Vec<UdpSocket>, Vec<UdpSocket>), SenderError> {
     let addresses = &config.addresses;
     let both = |rtp, rtcp| Ok((bind(addresses, rtp, "RTP")?, bind(addresses, rtcp, "RTCP")?));
     if (config.rtp_port, config.rtcp_port) != (0, 0) {
         return both(config.rtp_port, config.rtcp_port);
     }
-    // The neighbour of a free port is seldom taken.
+    // The port next to a free one is seldom taken.
     let mut again = 0..32;
     loop {
         let probe = bind(&addresses[..1], 0, "RTP")?;
@@ -262,8 +262,8 @@ impl Sender {
         })))
     }
 
-    /// Takes a stream over. It is prepared at once, and sent when the handle says so; whatever is wrong
-    /// with it, the handle's [`StreamHandle::ready`] tells.
+    /// Takes over a stream. It is prepared at once and sent when the handle says so. Errors are
+    /// reported by the handle's [`StreamHandle::ready`].
     pub fn play(&self, stream: Stream) -> StreamHandle {
         let Stream { what, events } = stream;
         let (reply, first) = oneshot::channel();
@@ -293,7 +293,7 @@ impl Sender {
             Out::Tcp { .. } | Out::Plain { .. } => None,
         });
         let id = inner.serial.fetch_add(1, Ordering::Relaxed);
-        // The thread with the fewest streams.
+        // Choose the thread with the fewest streams.
         let load = |number: &usize| inner.loads[*number].load(Ordering::Relaxed);
         let number = (0..inner.workers.len()).min_by_key(load).unwrap_or(0);
         let worker = &inner.workers[number];
@@ -346,21 +346,21 @@ impl Sender {
         handle
     }
 
-    /// Says what a link carries from now on, in bytes a second; a number that no link has is ignored.
+    /// Sets the rate of a link in bytes per second; unknown link numbers are ignored.
     pub fn set_link_rate(&self, number: u8, rate: u64) {
         (self.0.links).set_rate(number, rate, reelway_clock::now().nanos());
     }
 
-    /// A connection that is not one of this sender's streams, known by any number, is handed `bytes` (with all headers) that
-    /// pass the links of these numbers; it sends at `speed` bytes a second, or as fast as the network goes. Streams leave it so
-    /// much room.
+    /// Records that a connection other than the sender's streams (identified by any number) queues
+    /// `bytes` (with all headers) over the links with these numbers. It sends at `speed` bytes per
+    /// second, or as fast as the network allows. Streams leave it that much room.
     pub fn others_send(&self, links: &[u8], connection: u64, bytes: u64, speed: Option<u64>) {
         let now = reelway_clock::now().nanos();
         let sent = (bytes, speed);
         self.0.links.others_send(links, now, connection, sent);
     }
 
-    /// The way to a pair of UDP ports, or without RTP to the first of them.
+    /// Returns the path to a pair of UDP ports or, without RTP, to the first of them.
     fn udp(
         &self,
         from: Option<IpAddr>,
@@ -410,7 +410,7 @@ impl Sender {
             Out::Udp { from, rtp, rtcp } => self.udp(from, (rtp, rtcp), false)?,
             Out::Plain { from, to } => self.udp(from, (to, to), true)?,
         };
-        // Over TCP nothing is lost.
+        // TCP loses nothing.
         let again = out.again.filter(|_| matches!(path, Path::Udp(_)));
         Ok(Track {
             path,
@@ -431,29 +431,29 @@ impl Sender {
         })
     }
 
-    /// UDP ports of RTP and RTCP.
+    /// Returns the UDP ports of RTP and RTCP.
     pub fn ports(&self) -> (u16, u16) {
         let port = |sockets: &[SocketAddr]| sockets.first().map_or(0, SocketAddr::port);
         (port(&self.0.rtp), port(&self.0.rtcp))
     }
 
-    /// How packets get to the kernel, and why that way, in words.
+    /// Returns how packets are passed to the kernel, and why this way, in words.
     pub fn backend(&self) -> (&'static str, &str) {
         (self.0.backend, &self.0.why)
     }
 
-    /// What fits a packet, for the session description.
+    /// Returns the packet size limits, for the session description.
     pub fn payload_options(&self) -> PayloadOptions {
         self.0.config.payload
     }
 
-    /// When all threads that listen to receivers were last awake: everything that came before over UDP has been read, or
-    /// is being read now.
+    /// Returns when all threads that listen to receivers were last awake: everything that arrived
+    /// over UDP before has been read or is being read now.
     pub fn heard_until(&self) -> Monotonic {
         self.0.beats.all()
     }
 
-    /// What it has done.
+    /// Returns the current counts.
     pub fn stats(&self) -> SenderStats {
         let workers = &self.0.workers;
         let streams_of_threads: Vec<usize> = self
@@ -479,7 +479,7 @@ impl Drop for Inner {
         for worker in &self.workers {
             worker.inbox.send(Command::Close);
         }
-        // Viewers are told before the process ends.
+        // Wait for the threads, so that viewers get BYE before the process ends.
         for worker in &self.workers {
             let thread = supervise::lock(&worker.thread).take();
             if let Some(thread) =

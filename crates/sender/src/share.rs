@@ -1,5 +1,6 @@
-//! A part of the block pool that a kind of streams may pin together: those whose readers do not keep up, and lost
-//! packets of groups that were left behind. Neither may take memory from viewers who are on time.
+//! A share of the block pool that one kind of streams may pin: those whose readers do not keep up,
+//! or lost packets of groups that were already left. Neither may take memory from viewers who are
+//! on time.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -7,13 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use reelway_playout as playout;
 use reelway_supervise as supervise;
 
-/// Of the pool's blocks one in so many is for TCP streams whose connections take no more.
+/// One in this many of the pool's blocks is for TCP streams whose connections do not keep up.
 const BEHIND: u64 = 8;
-/// Of the pool's blocks one in so many is for groups that are read again for lost packets.
+/// One in this many of the pool's blocks is for groups that are read again for lost packets.
 const AGAIN: u64 = 16;
 
-/// Blocks of a pool of `blocks` that streams may pin beside what viewers who are on time hold: for TCP readers who do
-/// not keep up, and for lost packets that are sent again.
+/// Returns how many blocks of a pool of `blocks` are reserved for streams beyond what viewers on
+/// time hold: for TCP readers who do not keep up, and for retransmission of lost packets.
 pub fn reserved_blocks(blocks: u64) -> u64 {
     part(blocks, BEHIND) + part(blocks, AGAIN)
 }
@@ -22,7 +23,7 @@ fn part(blocks: u64, of: u64) -> u64 {
     (blocks / of).max(1)
 }
 
-/// So many blocks for a kind of streams.
+/// A number of blocks for one kind of streams.
 #[derive(Clone)]
 pub(crate) struct Share(Arc<Inner>);
 
@@ -34,18 +35,18 @@ struct Inner {
 #[derive(Default)]
 struct Line {
     taken: usize,
-    /// Streams that wait, in order of arrival, with the blocks that each of them needs.
+    /// Waiting streams in order of arrival, with the number of blocks that each needs.
     waiting: BTreeMap<u64, usize>,
     serial: u64,
 }
 
-/// Leave to pin some blocks of a share, as long as this lives.
+/// Permission to pin some blocks of a share, held until dropped.
 pub(crate) struct Part {
     share: Share,
     blocks: usize,
 }
 
-/// A place in the line for a part.
+/// A place in the queue for a part.
 pub(crate) struct Ticket {
     share: Share,
     number: u64,
@@ -59,23 +60,24 @@ impl Share {
         }))
     }
 
-    /// The share of TCP streams that are behind, of a pool of so many blocks.
+    /// Returns the share for TCP streams that are behind, of a pool with this many blocks.
     pub fn behind(pool: u64) -> Share {
         Share::new(part(pool, BEHIND))
     }
 
-    /// The share of groups that are read again for lost packets.
+    /// Returns the share for groups that are read again for lost packets.
     pub fn again(pool: u64) -> Share {
         Share::new(part(pool, AGAIN))
     }
 
     fn lock(&self) -> MutexGuard<'_, Line> {
-        // Figures, and places that come and go one at a time.
+        // Counts, and queue entries that change one at a time.
         supervise::lock(&self.0.line)
     }
 
-    /// Whether `blocks` more may be taken where those who are first need `before`. A stream that needs more than the whole
-    /// share gets it when it is the first and no other stream holds any.
+    /// Returns whether `blocks` more may be taken if streams ahead in the queue need `before`. A
+    /// stream that needs more than the whole share gets it when it is first in the queue and no
+    /// other stream holds any.
     fn fits(&self, line: &Line, before: usize, blocks: usize) -> bool {
         line.taken + before == 0 || line.taken + before + blocks <= self.0.blocks
     }
@@ -88,7 +90,7 @@ impl Share {
         }
     }
 
-    /// Blocks that are taken.
+    /// Returns the number of blocks taken.
     #[cfg(test)]
     fn taken(&self) -> usize {
         self.lock().taken
@@ -114,7 +116,7 @@ impl playout::Share for Share {
         let mut before = 0;
         for waiting in line.waiting.range(..number).map(|(_, blocks)| *blocks) {
             before += waiting;
-            // Nothing is left for the caller, however many more are ahead.
+            // Nothing is left for the caller, whatever the rest of the queue needs.
             if before > self.0.blocks {
                 break;
             }

@@ -1,4 +1,4 @@
-//! What is known of a stream outside its sender thread.
+//! The part of a stream that is visible outside its sender thread.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use crate::counters::{Counters, add, set};
 use crate::histogram::Lateness;
 use crate::stream::{Progress, Reception, StreamEvent};
 
-/// A stream's [`Tally`] for all threads: one cache line.
+/// A stream's [`Tally`], readable by all threads: one cache line.
 #[repr(C, align(64))]
 #[derive(Default)]
 pub(crate) struct Figures {
@@ -50,48 +50,48 @@ impl Figures {
     }
 }
 
-/// One thread writes, any may read.
+/// Public state of a stream; one thread writes, any thread may read.
 pub(crate) struct Shared {
     figures: Figures,
     pub id: StreamId,
     pub events: Box<dyn Fn(StreamEvent) + Send + Sync>,
     /// SSRC and clock rate of each track.
     sources: Vec<(u32, u32)>,
-    /// Where its RTCP goes over UDP.
+    /// Destinations of its RTCP over UDP.
     pub addresses: Vec<SocketAddr>,
-    /// Which thread it counts for.
+    /// The thread that it counts for.
     pub lane: ThreadSlot,
     state: AtomicU8,
     refused: AtomicU64,
     shifts: AtomicU32,
     dropped: AtomicU64,
-    /// Packets sent again.
+    /// Number of packets retransmitted.
     resent: AtomicU64,
-    /// What its receiver missed lately …
+    /// Limits how many missing packets its receiver may report.
     misses: Allowance<256>,
-    /// … and said.
+    /// Limits how many messages its receiver may send.
     said: Allowance<32>,
     reception: Mutex<Vec<Option<Reception>>>,
-    /// Who receives each track.
+    /// The receiver of each track.
     receivers: Mutex<Vec<Receiver>>,
 }
 
-/// Who receives a track.
+/// The receiver of a track.
 #[derive(Clone, Copy, Default)]
 struct Receiver {
-    /// Their SSRC, as their reports on this track name it.
+    /// Its SSRC, from its reports on this track.
     ssrc: Option<u32>,
-    /// They have said BYE since their last report.
+    /// Whether it has sent BYE since its last report.
     gone: bool,
 }
 
-/// How many streams each thread has, and which of them one stream counts for.
+/// The number of streams per thread, and the thread that one stream counts for.
 pub(crate) struct ThreadSlot {
     loads: Arc<[AtomicU64]>,
     lane: AtomicUsize,
 }
 
-/// A stream that is gone counts for no thread.
+/// Marks a stream that counts for no thread any more.
 const GONE: usize = usize::MAX;
 
 impl ThreadSlot {
@@ -103,7 +103,7 @@ impl ThreadSlot {
         }
     }
 
-    /// Counts for another thread from now on; false if the stream is gone.
+    /// Counts for another thread from now on; returns false if the stream is gone.
     pub fn go_over(&self, from: usize, to: usize) -> bool {
         let there = self
             .lane
@@ -115,7 +115,7 @@ impl ThreadSlot {
         there.is_ok()
     }
 
-    /// Counts no more.
+    /// Stops counting.
     pub fn leave(&self) {
         let lane = self.lane.swap(GONE, Ordering::Relaxed);
         if let Some(load) = self.loads.get(lane) {
@@ -124,9 +124,10 @@ impl ThreadSlot {
     }
 }
 
-/// What a receiver may ask for or say in a tenth of a second: to look for a packet costs, what is said takes a place among what
-/// others say, and what costs is bounded whatever comes in. Of packets that are missed, `MOST` is all of a stream of 30 Mb/s, or
-/// one in fifty of 1.5 Gb/s; of what is said, more than players say in a minute.
+/// Limits what a receiver may request or report in a tenth of a second. Looking up packets costs
+/// time and messages compete with those of others, so the cost must be limited whatever arrives.
+/// For missing packets, `MOST` is all of a 30 Mb/s stream, or one in fifty at 1.5 Gb/s; for
+/// messages it is more than players send in a minute.
 #[derive(Default)]
 struct Allowance<const MOST: u64>(AtomicU64);
 
@@ -136,7 +137,7 @@ impl<const MOST: u64> Allowance<MOST> {
     /// Takes as many of `wanted` as are allowed at `now` (ns).
     fn take(&self, now: u64, wanted: usize) -> usize {
         let span = now / Self::WHILE;
-        // The span in the upper bits, how many were taken in it in the lower 16.
+        // The upper bits hold the span, the lower 16 how many were taken in it.
         let before = self.0.load(Ordering::Relaxed);
         let taken = if before >> 16 == span {
             before & 0xffff
@@ -196,7 +197,7 @@ impl Shared {
         STATES[usize::from(self.state.load(Ordering::Relaxed))]
     }
 
-    /// The stream does something else. What it did before.
+    /// Sets the state; returns the previous one.
     pub fn set_state(&self, state: State) -> State {
         let before = self.state();
         let number = STATES.iter().position(|other| *other == state).unwrap_or(0);
@@ -204,17 +205,17 @@ impl Shared {
         before
     }
 
-    /// Where [`Shared::show`] writes.
+    /// Returns where [`Shared::show`] writes.
     pub fn figures(&self) -> &Figures {
         &self.figures
     }
 
-    /// Shows what the stream has done.
+    /// Publishes the stream's figures.
     pub fn show(&self, tally: &Tally) {
         self.figures.set(tally);
     }
 
-    /// Shows what has happened to the stream, which counts for its thread as well.
+    /// Publishes the stream's mishaps, which count for its thread as well.
     pub fn show_mishaps(&self, mishaps: &Mishaps, thread: &Counters) {
         let show = |shown: &AtomicU64, now: u64, all: &AtomicU64| {
             add(all, now - shown.load(Ordering::Relaxed));
@@ -248,27 +249,27 @@ impl Shared {
         }
     }
 
-    /// SSRCs of the tracks.
+    /// Returns the SSRCs of the tracks.
     pub fn ssrcs(&self) -> impl Iterator<Item = u32> + '_ {
         self.sources.iter().map(|(ssrc, _)| *ssrc)
     }
 
-    /// The receiver misses so many packets of the track with this SSRC: the track, and how many of them it may ask for at
-    /// this time (ns).
+    /// Called when the receiver reports missing packets of the track with this SSRC. Returns the
+    /// track, and how many packets may be retransmitted at this time (ns).
     pub fn may_miss(&self, ssrc: u32, lost: usize, now: u64) -> (Option<usize>, usize) {
         let track = self.sources.iter().position(|(source, _)| *source == ssrc);
         (track, self.misses.take(now, lost))
     }
 
-    /// Tells what its receiver says at `now` (ns), unless that has said very much lately.
+    /// Reports a message of its receiver at `now` (ns), unless there were too many lately.
     pub fn hears(&self, said: StreamEvent, now: u64) {
         if self.said.take(now, 1) > 0 {
             (self.events)(said);
         }
     }
 
-    /// Takes in what a receiver says of one of the tracks at `now` (ns); `ntp` is the wall clock as in sender reports.
-    /// False if it speaks of no track of this stream.
+    /// Takes in a receiver's report on one of the tracks at `now` (ns); `ntp` is the wall clock as
+    /// in sender reports. Returns false if it is not about a track of this stream.
     pub fn reported(&self, report: &rtcp::ReceptionReport, ntp: u64, now: u64) -> bool {
         let Some(track) = self
             .sources
@@ -300,8 +301,8 @@ impl Shared {
         true
     }
 
-    /// Takes in BYE of `ssrc` from where the RTCP of that track goes. It counts for the receiver who
-    /// has reported on the track: nobody else on the network knows that number.
+    /// Takes in BYE of `ssrc` from the RTCP address of that track. It counts only if this receiver
+    /// has reported on the track: no other host on the network knows that number.
     pub fn said_bye(&self, track: usize, ssrc: u32) {
         let mut receivers = supervise::lock(&self.receivers);
         match receivers.get_mut(track) {

@@ -1,4 +1,4 @@
-//! What the sender has done: counts since its start, what it does at the moment, and both as metrics.
+//! Statistics of the sender: counts since its start, current activity, and both as metrics.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,57 +11,57 @@ use serde::Serialize;
 use crate::counters::Counters;
 use crate::histogram::{Histogram, Lateness, LatenessCounts};
 
-/// Times at which counts are remembered, a second apart.
+/// Number of remembered counts, one second apart.
 const WINDOW: usize = 5;
 
-/// What the whole sender has done.
+/// Counts of the whole sender.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SenderStats {
-    /// Which backend sends: `gso`, `sendmmsg`.
+    /// The backend that sends: `gso`, `sendmmsg`.
     pub backend: &'static str,
-    /// Sender threads.
+    /// Number of sender threads.
     #[serde(skip)]
     pub threads: usize,
-    /// Streams there are, in any state.
+    /// Number of streams, in any state.
     #[serde(skip)]
     pub streams: usize,
-    /// The same for each thread.
+    /// Number of streams of each thread.
     #[serde(skip)]
     pub streams_of_threads: Vec<usize>,
-    /// Streams being sent.
+    /// Number of streams being sent.
     #[serde(skip)]
     pub playing: usize,
     /// RTP packets sent.
     #[serde(skip)]
     pub packets: u64,
-    /// Bytes of RTP sent.
+    /// Bytes of RTP packets sent.
     #[serde(skip)]
     pub bytes: u64,
     /// Runs of packets handed to the kernel.
     #[serde(skip)]
     pub runs: u64,
-    /// System calls made to send them.
+    /// System calls made to send packets.
     #[serde(skip)]
     pub calls: u64,
-    /// Turns in which something was sent.
+    /// Turns in which anything was sent.
     #[serde(skip)]
     pub turns: u64,
     /// Packets offered again because the kernel had no room.
     #[serde(skip)]
     pub retried: u64,
-    /// Packets the kernel refused.
+    /// Packets that the kernel refused.
     pub refused: u64,
-    /// Times a stream's timetable was moved after a stall.
+    /// Number of times that a stream's timetable was shifted after a stall.
     #[serde(skip)]
     pub shifts: u64,
-    /// Frames left out because they came too late and no other frame needs them.
+    /// Frames dropped because they would have come too late and no other frame needs them.
     #[serde(rename = "dropped_frames")]
     pub dropped: u64,
-    /// Packets that receivers asked for again.
+    /// Packets that receivers reported missing.
     pub missed: u64,
-    /// Packets sent again; `packets` and `bytes` are without them.
+    /// Packets retransmitted; not included in `packets` and `bytes`.
     pub resent: u64,
-    /// Plans in memory.
+    /// Number of plans in memory.
     #[serde(skip)]
     pub plans: usize,
     /// CPU time of the sender threads.
@@ -70,13 +70,13 @@ pub struct SenderStats {
     /// How late packets left.
     #[serde(skip)]
     pub late: Lateness,
-    /// The same in counts, to tell of some time.
+    /// The same as counts, from which the lateness within a period can be computed.
     #[serde(skip)]
     pub late_counts: LatenessCounts,
 }
 
 impl SenderStats {
-    /// The sum of what the threads have counted.
+    /// Returns the sum of all threads' counters.
     pub(crate) fn of<'a>(threads: impl Iterator<Item = &'a Counters> + Clone) -> SenderStats {
         let sum = |counter: fn(&Counters) -> &AtomicU64| {
             threads
@@ -108,13 +108,13 @@ impl SenderStats {
     }
 }
 
-/// What the sender does: rates of the last seconds, and counts since its start. What is of packets is `None` when none were
-/// sent.
+/// Current activity of the sender: rates over the last seconds, and counts since its start. Figures
+/// per packet are `None` if no packets were sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Activity {
-    /// Bits a second.
+    /// Bits per second.
     pub rate: u64,
-    /// Packets a second.
+    /// Packets per second.
     pub packets_per_second: u64,
     /// Median of lateness against the timetable, in milliseconds.
     pub late_p50_ms: Option<f64>,
@@ -124,9 +124,9 @@ pub struct Activity {
     pub late_p999_ms: Option<f64>,
     /// Greatest lateness, in milliseconds.
     pub late_max_ms: Option<f64>,
-    /// Packets of a viewer that were handed to the kernel together, in the mean.
+    /// Mean number of a viewer's packets that were passed to the kernel together.
     pub packets_per_send: Option<f64>,
-    /// Milliseconds of CPU that the sender threads needed for a stream and second; `None` when nothing played.
+    /// CPU milliseconds of the sender threads per stream and second; `None` if nothing played.
     pub cpu_ms_per_stream_second: Option<f64>,
     /// Counts since the start.
     #[serde(flatten)]
@@ -134,7 +134,8 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// What was done within `seconds`, in which streams played for `stream_seconds` together.
+    /// Returns the activity during `seconds`, in which all streams together played for
+    /// `stream_seconds`.
     fn between(
         before: &SenderStats,
         now: SenderStats,
@@ -161,7 +162,7 @@ impl Activity {
         }
     }
 
-    /// Writes all of it as metrics.
+    /// Writes all figures as metrics.
     pub fn write_metrics(&self, out: &mut Exposition) {
         let totals = &self.totals;
         let name = "reelway_rtp_backend";
@@ -246,12 +247,12 @@ impl Activity {
     }
 }
 
-/// The sender's counts over the last seconds, the oldest first.
+/// The sender's counts over the last seconds, oldest first.
 #[derive(Debug, Default)]
 pub struct Recent(VecDeque<(Monotonic, SenderStats)>);
 
 impl Recent {
-    /// Remembers the counts of this moment; to be called once a second.
+    /// Remembers the current counts; must be called once per second.
     pub fn note(&mut self, now: Monotonic, stats: SenderStats) {
         if self.0.len() > WINDOW {
             self.0.pop_front();
@@ -259,7 +260,7 @@ impl Recent {
         self.0.push_back((now, stats));
     }
 
-    /// What was done since the oldest counts that are remembered; `stats` are those of this moment.
+    /// Returns the activity since the oldest remembered counts; `stats` are the current ones.
     pub fn activity(&self, now: Monotonic, stats: SenderStats) -> Activity {
         let none = SenderStats::default();
         let (seconds, before) = match self.0.front() {

@@ -1,4 +1,4 @@
-//! What is handed over to be sent.
+//! Streams to be sent, and their events and progress.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use reelway_store::Source;
 use crate::histogram::Lateness;
 use crate::writer::FrameWriter;
 
-/// Something to send: handed over once, after which its owner may sleep.
+/// A stream to be sent: handed over once, after which its owner may sleep.
 pub struct Stream {
-    /// What to send, and where to.
+    /// What to send, and where.
     pub what: StreamKind,
-    /// Called when something happens, on a sender thread: it must be quick and must not wait.
+    /// Called for events, on a sender thread: it must be quick and must not block.
     pub events: Box<dyn Fn(StreamEvent) + Send + Sync>,
 }
 
@@ -34,17 +34,17 @@ pub enum StreamKind {
 pub struct FilmStream {
     /// The film.
     pub film: OpenFilm,
-    /// Which tracks to send, and where to.
+    /// The tracks to send, and their destinations.
     pub tracks: Vec<TrackOut>,
-    /// Where to start; the picture starts at the sync sample at or before it.
+    /// Start; the picture starts at the sync sample at or before it.
     pub start: Nanos,
-    /// Where to end; `None`: at the film's end. Samples decoded from here on are not sent.
+    /// End; `None` is the film's end. Samples decoded from here on are not sent.
     pub end: Option<Nanos>,
     /// The limited links that its packets pass, by their numbers in [`crate::SenderConfig::links`].
     pub links: Vec<u8>,
 }
 
-/// A track of a viewer.
+/// A viewer's track.
 #[derive(Clone, Debug)]
 pub struct TrackOut {
     /// Index in `Title::tracks`.
@@ -57,54 +57,55 @@ pub struct TrackOut {
     pub seq: u16,
     /// RTP timestamp of the film's presentation time 0.
     pub rtp_base: u32,
-    /// How packets that its receiver misses are sent again; `None`: they are not.
+    /// How lost packets are retransmitted; `None` if they are not.
     pub again: Option<Again>,
-    /// Where packets go.
+    /// Destination of its packets.
     pub out: Out,
 }
 
-/// Any file from a position on, in packets of equal size at equal intervals (the MSSC paper's stream).
+/// A file from a position on, in packets of equal size at equal intervals (the MSSC paper's
+/// stream).
 #[derive(Debug)]
 pub struct FileStream {
     /// The file.
     pub source: Arc<Source>,
     /// First byte to send.
     pub position: u64,
-    /// Payload bytes of a packet; at least 1 and at most what a datagram holds.
+    /// Payload size of a packet in bytes; at least 1 and at most what a datagram holds.
     pub packet_bytes: u16,
-    /// From one packet's departure to the next one's.
+    /// Time between the departures of two packets.
     pub interval: Duration,
-    /// How many packets; `None`: to the file's end. The last may be shorter.
+    /// Number of packets; `None` for all up to the file's end. The last may be shorter.
     pub packets: Option<u64>,
-    /// What is added to the RTP timestamp with each packet.
+    /// Increment of the RTP timestamp per packet.
     pub timestamp_step: u32,
-    /// RTP header fields and where to; `track` is not used, `rtp_base` is the first timestamp.
+    /// RTP header fields and destination; `track` is not used, `rtp_base` is the first timestamp.
     pub out: TrackOut,
 }
 
-/// Where packets go.
+/// Destination of packets.
 #[derive(Clone, Debug)]
 pub enum Out {
     /// To a pair of UDP ports.
     Udp {
-        /// The address of this machine that the viewer's request came to: media leaves from there.
-        /// `None`: as the system chooses.
+        /// The address of this machine that received the viewer's request, from which media is
+        /// sent. `None` lets the system choose.
         from: Option<IpAddr>,
-        /// Where RTP goes.
+        /// Destination of RTP.
         rtp: SocketAddr,
-        /// Where RTCP goes.
+        /// Destination of RTCP.
         rtcp: SocketAddr,
     },
     /// To a UDP port without RTP: only the payloads, and no reports.
     Plain {
-        /// As for RTP.
+        /// As for `Udp`.
         from: Option<IpAddr>,
-        /// Where to.
+        /// Destination.
         to: SocketAddr,
     },
-    /// Interleaved into the RTSP connection (RFC 2326 section 10.12).
+    /// Interleaved in the RTSP connection (RFC 2326 section 10.12).
     Tcp {
-        /// The connection's writing side.
+        /// Write side of the connection.
         conn: Arc<FrameWriter>,
         /// Channel of RTP.
         rtp: u8,
@@ -113,59 +114,59 @@ pub enum Out {
     },
 }
 
-/// What happens to a stream.
+/// Events of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
-    /// The range's end was reached and BYE sent; a seek makes it play again.
+    /// The end of the range was reached and BYE sent; a seek makes it play again.
     Ended,
-    /// It cannot go on. Nothing more is sent; drop the handle.
+    /// It cannot continue. Nothing more is sent; drop the handle.
     Failed(String),
     /// A receiver report arrived: the viewer is alive.
     Report(Reception),
     /// RTCP without a report arrived: the viewer is alive.
     Alive,
-    /// The receivers of all its tracks have said BYE (over UDP).
+    /// The receivers of all its tracks have sent BYE (over UDP).
     Left,
 }
 
-/// How a track arrives, as its receiver says.
+/// Reception of a track, as reported by its receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reception {
     /// Index among the stream's tracks.
     pub track: usize,
-    /// Packets lost since the beginning; negative with duplicates.
+    /// Packets lost since the beginning; negative if there are duplicates.
     pub lost: i32,
-    /// Share of packets lost since the report before, 0 to 1.
+    /// Fraction of packets lost since the previous report, 0 to 1.
     pub fraction_lost: f32,
     /// Interarrival jitter.
     pub jitter: Duration,
-    /// From a sender report to its receiver and back, where that can be told.
+    /// Round-trip time between sender and receiver, if known.
     pub round_trip: Option<Duration>,
 }
 
-/// How a stream gets on.
+/// Progress of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// What it does.
+    /// Current state.
     pub state: State,
-    /// Where it is, in presentation time of the film.
+    /// Position, in presentation time of the film.
     pub position: Nanos,
     /// RTP packets sent.
     pub packets: u64,
-    /// Bytes of RTP sent, headers included, IP and UDP not.
+    /// Bytes of RTP sent, including RTP headers but not IP and UDP.
     pub bytes: u64,
-    /// How late packets left.
+    /// Lateness of packets.
     pub late: Lateness,
-    /// How far it is behind now (a slow TCP reader).
+    /// How far it is currently behind (because of a slow TCP reader).
     pub behind: Duration,
-    /// Packets the kernel refused: lost.
+    /// Packets that the kernel refused; they are lost.
     pub refused: u64,
-    /// Times its timetable was moved after a stall.
+    /// Number of times that its timetable was shifted after a stall.
     pub shifts: u32,
-    /// Frames left out because they came too late and no other frame needs them.
+    /// Frames dropped because they would have come too late and no other frame needs them.
     pub dropped: u64,
-    /// Packets sent again; `packets` and `bytes` are without them.
+    /// Packets retransmitted; not included in `packets` and `bytes`.
     pub resent: u64,
-    /// How each track arrives, by the last report of its receiver; in the order of the tracks.
+    /// Reception of each track from its receiver's last report; in the order of the tracks.
     pub reception: Vec<Option<Reception>>,
 }

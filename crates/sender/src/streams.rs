@@ -1,4 +1,4 @@
-//! What this crate keeps with the streams of a lane.
+//! What this crate stores with the streams of a lane.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::plans::{Pinned, Script};
 use crate::share::Share;
 use crate::shared::Shared;
 
-/// Where the answer to a request for a beginning goes.
+/// Where the reply to a prepare request goes.
 pub(crate) type Reply = oneshot::Sender<Result<PlayInfo, StreamError>>;
 
 /// The types of this crate's lanes.
@@ -27,11 +27,11 @@ impl Host for Streams {
     type Share = Share;
 }
 
-/// What is kept with a stream.
+/// What this crate stores with a stream.
 pub(crate) struct Owner {
-    /// What others see of it.
+    /// Its public state.
     pub shared: Arc<Shared>,
-    /// The viewer, as the store's cache knows them.
+    /// The viewer, as the store's cache sees them.
     pub watcher: Arc<Watcher>,
 }
 

@@ -1,8 +1,9 @@
-//! The one writer of a TCP connection: media, RTCP and RTSP answers, always in whole frames.
+//! The only writer of a TCP connection: media, RTCP and RTSP responses, always in whole frames.
 //!
-//! What the connection does not take at once waits in a small backlog: the rest of a packet half
-//! written, answers and RTCP. Media never waits here but for that rest: a packet that finds the
-//! connection full was not taken, its stream does not advance, and the film's plan is its backlog.
+//! What the connection does not accept at once waits in a small backlog: the rest of a partly
+//! written packet, responses and RTCP. Media does not wait here except for that rest: a packet that
+//! finds the connection full is not taken, its stream does not advance, and the film's plan serves
+//! as its backlog.
 
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
@@ -12,31 +13,33 @@ use reelway_supervise as supervise;
 use reelway_sys::udp::Batch;
 use reelway_sys::{marks, tcp};
 
-/// Most bytes of answers and RTCP that wait for a slow reader. The longest answer (DESCRIBE) is far
-/// smaller; a reader who lets this much wait asks without listening.
+/// Maximum backlog of responses and RTCP for a slow reader, in bytes. The longest response
+/// (DESCRIBE) is far smaller; a reader who lets the backlog grow this much sends requests without
+/// reading.
 const MOST_BACKLOG: usize = 256 << 10;
 
-/// Memory kept for a backlog that is empty.
+/// Memory kept for an empty backlog, in bytes.
 const KEPT: usize = 4 << 10;
 
-/// What the kernel may hold unsent of one connection: as much as 4 Mb/s take in 250 ms.
+/// Maximum unsent data of one connection in the kernel, in bytes: 250 ms at 4 Mb/s.
 const UNSENT: u32 = 128 << 10;
 
-/// What a connection may send at least, bytes a second: answers and RTCP have their place beside media.
+/// Minimum rate of a connection in bytes per second: leaves room for responses and RTCP beside
+/// media.
 const LEAST_RATE: u64 = 256 << 10;
 
-/// Why nothing more can be written.
+/// Why nothing can be written any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriterError {
     /// The connection is broken.
     #[error("connection lost: {0}")]
     Broken(String),
-    /// The peer asks without reading answers.
+    /// The peer sends requests without reading responses.
     #[error("the peer does not read: more than {MOST_BACKLOG} bytes of answers wait for it")]
     Backlog,
 }
 
-/// The writing side of an RTSP connection.
+/// The write side of an RTSP connection.
 pub struct FrameWriter {
     connection: Arc<dyn AsFd + Send + Sync>,
     inner: Mutex<Inner>,
@@ -45,10 +48,10 @@ pub struct FrameWriter {
 #[derive(Default)]
 struct Inner {
     backlog: Vec<u8>,
-    /// Bytes of it that are written.
+    /// Number of bytes of it that are written.
     done: usize,
     broken: Option<WriterError>,
-    /// Bytes a second that its streams may need together.
+    /// Rate that its streams may need together, in bytes per second.
     rate: u64,
 }
 
@@ -59,10 +62,10 @@ impl std::fmt::Debug for FrameWriter {
 }
 
 impl FrameWriter {
-    /// A writer for `connection` (std's or tokio's `TcpStream` in an `Arc`). From now on nobody else may
-    /// write to it.
+    /// Creates a writer for `connection` (std's or tokio's `TcpStream` in an `Arc`). From now on
+    /// nothing else may write to it.
     pub fn new(connection: Arc<dyn AsFd + Send + Sync>) -> FrameWriter {
-        // Both only make it better; a connection that refuses them is written to all the same.
+        // Both are optimisations; a connection that rejects them still works.
         let _ = tcp::set_nodelay(connection.as_fd());
         let _ = tcp::set_unsent_limit(connection.as_fd(), UNSENT);
         FrameWriter {
@@ -72,16 +75,18 @@ impl FrameWriter {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Where a write was cut off nobody knows: more bytes would come in the middle of a frame.
+        // After a panic it is unknown where the write stopped: more bytes could land inside a
+        // frame.
         supervise::reset(&self.inner, "an RTSP connection", |inner| {
             let error = WriterError::Broken("ended by a fault of this program".to_owned());
             inner.broken = Some(error);
         })
     }
 
-    /// Writes a whole message (an RTSP answer, or `$`-framed RTCP) behind what waits. Never blocks:
-    /// what does not fit waits. True if nothing waits now; on false call [`FrameWriter::flush`] when
-    /// the connection is writable again (a stream that plays over the connection does so too).
+    /// Writes a whole message (an RTSP response, or `$`-framed RTCP) after what waits. Never
+    /// blocks: what does not fit waits. Returns true if nothing waits now. On false, call
+    /// [`FrameWriter::flush`] when the connection is writable again (a stream that plays over the
+    /// connection does so, too).
     pub fn write(&self, message: &[u8]) -> Result<bool, WriterError> {
         let mut inner = self.lock();
         if inner.backlog.len() - inner.done + message.len() > MOST_BACKLOG {
@@ -94,15 +99,16 @@ impl FrameWriter {
         inner.flush(&*self.connection)
     }
 
-    /// Writes what waits, as far as the connection takes it; true if nothing waits any more.
+    /// Writes what waits, as far as the connection accepts it; returns true if nothing waits any
+    /// more.
     ///
     /// With tokio: `stream.writable().await?; stream.try_io(Interest::WRITABLE, || writer.flush_io())`.
     pub fn flush(&self) -> Result<bool, WriterError> {
         self.lock().flush(&*self.connection)
     }
 
-    /// [`FrameWriter::flush`], but a connection that takes no more is the error `WouldBlock`, as
-    /// readiness loops want it.
+    /// Like [`FrameWriter::flush`], but returns the error `WouldBlock` if something still waits, as
+    /// readiness loops expect.
     pub fn flush_io(&self) -> io::Result<()> {
         match self.flush() {
             Ok(true) => Ok(()),
@@ -111,12 +117,13 @@ impl FrameWriter {
         }
     }
 
-    /// A stream is sent over the connection that may take so many bytes a second: the kernel spreads what
-    /// all of them send to no more than that (`SO_MAX_PACING_RATE`), so that a large picture does not
-    /// leave at the speed of the network card.
+    /// Reserves a rate for a stream over the connection: the kernel paces all its streams together
+    /// at the sum of their rates (`SO_MAX_PACING_RATE`), so that a large picture does not leave at
+    /// the speed of the network card.
     ///
-    /// From now on all that it carries is marked as media are (`dscp`, `priority`): a stream in it is no short answer,
-    /// which would go before all others.
+    /// From now on everything in the connection is marked as media (`dscp`, `priority`): a
+    /// connection with a stream does not carry short responses only, which would be sent ahead of
+    /// all others.
     pub(crate) fn room(
         self: &Arc<Self>,
         bytes_per_second: u64,
@@ -144,20 +151,20 @@ impl FrameWriter {
         }
     }
 
-    /// Whether something waits to be written.
+    /// Returns whether something waits to be written.
     pub fn is_waiting(&self) -> bool {
         let inner = self.lock();
         inner.done < inner.backlog.len()
     }
 
-    /// Whether the connection has room for packets again. An error of the connection counts as room: the next write
-    /// finds it.
+    /// Returns whether the connection has room for packets again. A connection error counts as
+    /// room: the next write reports it.
     pub(crate) fn has_room(&self) -> Result<bool, WriterError> {
         Ok(self.lock().flush(&*self.connection)? && tcp::is_writable(self.connection.as_fd()))
     }
 
-    /// Writes the packets of a batch, each already framed. Returns how many were taken, whole or with
-    /// their rest in the backlog; the others are to be offered again.
+    /// Writes the packets of a batch, each already framed. Returns how many were taken, completely
+    /// or with the rest in the backlog; the others must be offered again.
     pub(crate) fn write_packets(&self, batch: &Batch<'_, '_>) -> Result<usize, WriterError> {
         let mut inner = self.lock();
         if !inner.flush(&*self.connection)? {
@@ -166,7 +173,7 @@ impl FrameWriter {
         let all = batch.packets();
         let mut taken = 0;
         while taken < all {
-            // As many whole packets as one call takes; a packet has far fewer slices than that.
+            // As many whole packets as one call accepts; a packet has far fewer slices than that.
             let fits = |packet: &usize| batch.slices_of(taken..packet + 1).len() <= tcp::MAX_SLICES;
             let end = (taken..all)
                 .take_while(fits)
@@ -195,7 +202,7 @@ impl FrameWriter {
     }
 }
 
-/// A stream's part of what its connection may send; given back when it is dropped.
+/// A stream's share of its connection's rate, returned when dropped.
 pub(crate) struct Room {
     writer: Arc<FrameWriter>,
     bytes_per_second: u64,
@@ -234,7 +241,7 @@ impl Inner {
             }
         }
         self.backlog.clear();
-        // An answer of its time is no reason to keep its memory for hours.
+        // A single large response must not hold its memory for hours.
         self.backlog.shrink_to(KEPT);
         self.done = 0;
         Ok(true)

@@ -1,4 +1,4 @@
-//! A film sent ahead of its time, into the viewer's buffer, so that it is sent evenly.
+//! A film sent ahead of time, into the viewer's buffer, so that it is sent evenly.
 
 mod common;
 
@@ -9,7 +9,7 @@ use reelway_sender::SenderConfig;
 
 const SECOND: i64 = 1_000_000_000;
 
-/// Nanoseconds from first to last packet of each sync picture (one a second), in order of size.
+/// Returns the nanoseconds from first to last packet of each sync picture (one per second), sorted.
 fn sync_pictures(video: &[Got]) -> Vec<u64> {
     let mut took: Vec<u64> = (0u32..)
         .map(|second| VIDEO_BASE.wrapping_add(second * 90_000))
@@ -56,14 +56,16 @@ fn a_large_picture_sent_ahead_takes_its_time_and_every_byte_is_the_same() {
         assert_eq!(took.len(), 3);
         took
     });
-    // A quarter of each second's bytes is its first picture: 40 ms of it, or a quarter. What holds a picture up only makes it longer:
-    // the shortest tells of those that are sent at once.
+    // A quarter of each second's bytes is its first picture: it takes 40 ms, or a quarter of a
+    // second if sent evenly. Delays only make it longer, so the shortest is the best measure for
+    // pictures sent at once.
     assert!(took[1][1] > 3 * took[0][0], "{took:?} ns");
     assert_eq!(
         (plain.progress().refused, smooth.progress().refused),
         (0, 0)
     );
-    // Sound and picture are on one clock, which begins before the first packets' time as it should.
+    // Audio and video share a clock, which starts before the time of the first packets, as it
+    // should.
     let (video, audio) = (viewers[1].video.reports(), viewers[1].audio.reports());
     for (video, audio) in video.iter().zip(&audio) {
         let seen = |report: &Report, base: u32, rate: f64| {

@@ -1,4 +1,4 @@
-//! Sender threads allocate nothing while streams play: not for packets, not for groups, not for reports.
+//! Sender threads do not allocate while streams play: not for packets, groups or reports.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::*;
 use reelway_sys::alloc::Counting;
 
-/// Sender threads are called `send-0`, `send-1`, ...
+/// Sender threads are named `send-0`, `send-1`, ...
 #[global_allocator]
 static ALLOCATOR: Counting = Counting::new("send-");
 
@@ -36,7 +36,7 @@ fn a_stream_that_plays_allocates_nothing_on_its_sender_thread() {
                 handles[0].progress().position > second * 1_000_000_000
             });
         };
-        // Lists grow to what these streams need.
+        // Lists grow to the size that these streams need.
         play_until(4);
         let (before, packets) = (ALLOCATOR.count(), sender.stats().packets);
         play_until(8);

@@ -1,4 +1,4 @@
-//! A way out with too little room. Needs root, for it is a network of the test's own.
+//! A network path with too little capacity. Needs root to create a network namespace.
 
 mod common;
 
@@ -22,7 +22,8 @@ fn run(command: &str) {
     );
 }
 
-/// Runs `what` where there is only a loopback of these Mbit/s; threads it starts see nothing else either.
+/// Runs `what` in a network namespace that only has a loopback of this many Mbit/s; threads it
+/// starts are in it, too.
 fn on_a_narrow_way(rate: u32, what: impl FnOnce() + Send) {
     let inside = || {
         unshare(CloneFlags::CLONE_NEWNET).expect("a network of its own: this test needs root");
@@ -44,12 +45,13 @@ fn on_a_narrow_way(rate: u32, what: impl FnOnce() + Send) {
 fn what_finds_the_send_buffer_full_waits_in_its_order_and_nothing_is_lost_by_any_backend() {
     let film = TestFilm::make(2, 3000);
     let store = store();
-    // A little more than the three need together, so that buffers are full even where turns are late, and few.
+    // Slightly more than all streams need together, so that buffers fill even if turns are late and
+    // few.
     on_a_narrow_way(14, || {
         let mut plays = Vec::new();
         for backend in BACKENDS {
             let sender = sender_by(backend, &store, |config| {
-                // A few packets, with the kernel's overhead.
+                // Room for a few packets, including the kernel's overhead.
                 config.send_buffer = 8 << 10;
                 config.catch_up = Duration::from_secs(30);
             });
@@ -77,8 +79,9 @@ fn what_the_ways_queue_throws_away_is_missing_to_that_viewer_alone_and_ends_noth
     let film = TestFilm::make(2, 3000);
     let store = store();
     on_a_narrow_way(1000, || {
-        // Packets to one of them wait in a queue for two, of 2 Mbit/s: the kernel says ENOBUFS for what does not fit
-        // to sockets that ask (IP_RECVERR). Ours do not, and the packets count as sent.
+        // Packets to one viewer wait in a queue of 2 packets at 2 Mbit/s. The kernel reports
+        // dropped packets as ENOBUFS to sockets that ask for it (IP_RECVERR). The sender's do not,
+        // and the packets count as sent.
         run("tc class add dev lo parent 1: classid 1:2 htb rate 2mbit burst 3k");
         run("tc qdisc add dev lo parent 1:2 handle 2: pfifo limit 2");
         run("tc filter add dev lo parent 1: protocol ip u32 match ip dst 127.0.0.2/32 flowid 1:2");
@@ -97,7 +100,7 @@ fn what_the_ways_queue_throws_away_is_missing_to_that_viewer_alone_and_ends_noth
             narrow.wait_for_the_end();
             wide.gets_everything(&handles[1]);
             let sent = handles[1].progress().packets as usize;
-            // A queue that several processors empty on a loopback does not keep the order.
+            // On a loopback, a queue that several processors drain does not keep the order.
             let (mut video, mut audio) = (wide.video.packets(), wide.audio.packets());
             video.sort_by_key(|packet| packet.seq.wrapping_sub(VIDEO_SEQ));
             audio.sort_by_key(|packet| packet.seq.wrapping_sub(7));

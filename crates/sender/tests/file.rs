@@ -1,4 +1,4 @@
-//! The other kind of stream: any file at its position, a packet at a time.
+//! The other kind of stream: any file from a position on, packet by packet.
 
 mod common;
 
@@ -56,7 +56,8 @@ fn a_file_is_sent_from_its_position_at_its_interval() {
             assert_eq!(packet.payload, bytes[at..(at + 32).min(bytes.len())]);
             assert_eq!(packet.timestamp, 9 + 40 * number as u32);
         }
-        // On a busy machine some are late, and those after them follow soon: of many, the median tells.
+        // On a busy machine some packets are late, and the next ones follow soon; with many gaps
+        // the median is reliable.
         let mut gaps: Vec<_> = got.windows(2).map(|two| two[1].at - two[0].at).collect();
         gaps.sort_unstable();
         let median = gaps[gaps.len() / 2];

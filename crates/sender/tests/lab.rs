@@ -1,5 +1,5 @@
-//! What needs a kernel or a queue that this machine may lack: in the lab (`lab/README.md`), which checks by itself
-//! and says what it saw.
+//! Tests that need a kernel or queue that this machine may lack run in the lab (`lab/README.md`),
+//! which checks the results itself and prints them.
 
 use reelway_tests::lab::run as lab;
 

@@ -1,4 +1,5 @@
-//! What a process holds before and after many sessions. A program of its own: other tests would hold memory meanwhile.
+//! Resources of a process before and after many sessions. A separate program, as other tests would
+//! allocate memory meanwhile.
 
 mod common;
 
@@ -6,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use common::*;
 
-/// Resident memory of this process in bytes, and its open descriptors.
+/// Resident memory of this process in bytes, and the number of its open descriptors.
 fn held() -> (usize, usize) {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     let resident: usize = pages.split(' ').nth(1).unwrap().parse().unwrap();

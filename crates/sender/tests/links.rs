@@ -1,4 +1,4 @@
-//! Streams on a limited link: what they are sent together never exceeds the link's rate, and nothing of it is missing.
+//! Streams on a limited link: together they never exceed the link's rate, and nothing is lost.
 
 mod common;
 
@@ -7,10 +7,11 @@ use std::time::Duration;
 use common::*;
 use reelway_sender::{LinkConfig, SenderConfig, StreamKind};
 
-/// Bytes on the wire beside a packet's RTP: UDP, IP and Ethernet.
+/// Bytes on the wire besides a packet's RTP: UDP, IP and Ethernet.
 const AROUND: u64 = 8 + 20 + 38;
 
-/// Plays a film of 4 Mbit/s to four viewers at once; when each packet came (ns), with its bytes on the wire.
+/// Plays a film of 4 Mbit/s to four viewers at once; returns arrival time (ns) and bytes on the
+/// wire of each packet.
 fn four_viewers(
     film: &TestFilm,
     change: impl FnOnce(&mut SenderConfig),
@@ -48,7 +49,7 @@ fn four_viewers(
     came
 }
 
-/// Most bytes that came within `time`.
+/// Returns the most bytes that arrived within any period of length `time`.
 fn most_within(came: &[(u64, u64)], time: Duration) -> u64 {
     let span = time.as_nanos() as u64;
     let (mut sum, mut most, mut first) = (0, 0, 0);
@@ -68,7 +69,7 @@ fn pictures_that_coincide_are_spread_over_the_time_that_the_link_needs() {
     let film = TestFilm::make(4, 4000);
     let tenth = Duration::from_millis(100);
     let free = most_within(&four_viewers(&film, |_| {}, &[]), tenth);
-    // A little more than the film's mean: four times 4 Mbit/s, with headers.
+    // Slightly above the film's mean rate: four times 4 Mbit/s, with headers.
     let rate = 2_400_000;
     let limited = four_viewers(
         &film,
@@ -81,12 +82,13 @@ fn pictures_that_coincide_are_spread_over_the_time_that_the_link_needs() {
         },
         &[3],
     );
-    // The queue, and what a thread that was held up between asking and sending may add.
+    // The queue, and what a thread may add that was delayed between asking and sending.
     let may = rate * (100 + 20 + 40) / 1000;
     let most = most_within(&limited, tenth);
     assert!(most <= may, "{most} bytes within 100 ms, {may} allowed");
     assert!(free > may, "without the pacer there would be {free}");
-    // A second ahead at most, and begun 300 ms later: the film's four seconds take more than three.
+    // Sent at most a second ahead after a 300 ms delay, the film's four seconds take more than
+    // three.
     let took = limited.last().unwrap().0 - limited.first().unwrap().0;
     assert!(took >= 3_200_000_000, "{took} ns");
 }

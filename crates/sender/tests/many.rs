@@ -1,4 +1,4 @@
-//! Many viewers who come and go: threads evened out, nobody disturbed; and faults.
+//! Many viewers who come and go: threads are balanced and nobody is disturbed; also faults.
 
 mod common;
 
@@ -10,7 +10,7 @@ use reelway_sender::{
 };
 use reelway_sys::udp::UdpSocket;
 
-/// A packet of a file each half second.
+/// A stream that sends a packet of a file every half second.
 fn trickle(film: &TestFilm, store: &reelway_store::Store, sink: &UdpSocket, number: u32) -> Stream {
     let source = store.open(&film.film.path).unwrap();
     Stream {
@@ -46,7 +46,7 @@ fn threads_are_evened_out_when_viewers_of_one_leave_and_nobody_misses_a_packet()
     let sender = sender(&store, |config| config.threads = 2);
     let viewers: Vec<Viewer> = (0..6).map(|_| Viewer::default()).collect();
     let sink = sink();
-    // Threads take turns: the even ones of each kind are the first thread's.
+    // Streams are distributed in turn: the even ones of each kind are on the first thread.
     let mut trickles: Vec<_> = (0..80)
         .map(|number| sender.play(trickle(&film, &store, &sink, number)))
         .collect();
@@ -70,7 +70,7 @@ fn threads_are_evened_out_when_viewers_of_one_leave_and_nobody_misses_a_packet()
         let loads = sender.stats().streams_of_threads;
         loads.iter().sum::<usize>() == 46 && loads[0].abs_diff(loads[1]) <= 17
     });
-    // Those that went over still listen to their handles.
+    // Streams that moved still obey their handles.
     for handle in &trickles {
         block(handle.pause());
         assert_eq!(handle.progress().state, State::Paused);
@@ -148,7 +148,7 @@ fn a_fault_ends_the_streams_of_its_thread_with_a_word_and_new_ones_play() {
     assert_eq!(sender.stats().playing, 0);
 }
 
-/// All that comes of a film, and its pictures' NALs with their timestamps.
+/// Waits for a whole film, checks it, and returns its pictures' NAL units with their timestamps.
 fn received(
     viewer: &Viewer,
     handle: &reelway_sender::StreamHandle,
@@ -171,7 +171,7 @@ fn a_thread_that_is_held_up_while_it_works_leaves_nothing_out() {
     let short = TestFilm::make(1, 100);
     let (viewer, other) = (Viewer::default(), Viewer::default());
     let mut slow = other.stream(&short, &store, 0, None);
-    // An owner should not do that. It is less than what moves the timetable.
+    // Owners should not do that. The delay is too short to shift the timetable.
     slow.events = Box::new(|_| std::thread::sleep(Duration::from_millis(600)));
     let slow = sender.play(slow);
     let handle = sender.play(viewer.stream(&film, &store, 0, None));
@@ -189,7 +189,8 @@ fn a_thread_that_is_held_up_while_it_works_leaves_nothing_out() {
     assert_eq!((progress.dropped, progress.shifts), (0, 0));
 }
 
-/// Plays a film over a link that carries so many percent of it. The film's stream, and the NALs that came with their timestamps.
+/// Plays a film over a link with this percentage of its rate. Returns the stream, and the received
+/// NAL units with their timestamps.
 fn over_a_narrow_link(
     film: &TestFilm,
     percent: u64,
@@ -226,7 +227,7 @@ fn over_a_narrow_link(
 #[test]
 fn a_stream_that_is_far_behind_goes_on_with_a_picture_that_can_be_decoded_alone() {
     let film = TestFilm::make(4, 2000);
-    // Pictures all refer to the one before, but for one a second.
+    // Every picture refers to the one before, except for one per second.
     let (_sender, handle, nals) = over_a_narrow_link(&film, 60, |config| {
         config.drop_after = Duration::from_millis(50);
         config.catch_up = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! Lost packets are sent again, from the timetable; whatever is asked for, no more than is right.
+//! Lost packets are retransmitted from the timetable, within limits whatever is requested.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn with_again(mut stream: Stream) -> Stream {
     stream
 }
 
-/// The viewer says which of its pictures' packets it misses.
+/// Reports packets of the viewer's video track as missing.
 fn miss(viewer: &Viewer, sender: &Sender, lost: &[u16]) {
     for lost in lost.chunks(100) {
         let to = ([127, 0, 0, 1], sender.ports().1).into();
@@ -31,7 +31,7 @@ fn miss(viewer: &Viewer, sender: &Sender, lost: &[u16]) {
     }
 }
 
-/// What came of the track itself, and what was sent again.
+/// Returns the packets of the track itself, and the retransmissions.
 fn sorted(viewer: &Viewer) -> (Vec<Got>, Vec<Got>) {
     viewer
         .video
@@ -49,7 +49,7 @@ fn plays(film: &TestFilm, viewer: &Viewer) -> (Sender, StreamHandle) {
     (sender, handle)
 }
 
-/// Waits until both sources of pictures have said BYE.
+/// Waits until both sources of video have sent BYE.
 fn said_bye(viewer: &Viewer) {
     wait_until("BYE of both", || {
         let reports = viewer.video.reports();
@@ -57,7 +57,8 @@ fn said_bye(viewer: &Viewer) {
     });
 }
 
-/// Every packet sent again is the one that was sent, with its number before it.
+/// Checks that every retransmitted packet equals the original, with the original number ahead of
+/// it.
 fn assert_same(first: &[Got], again: &[Got]) {
     for (nth, packet) in again.iter().enumerate() {
         assert_eq!((packet.payload_type, packet.ssrc), (112, AGAIN));
@@ -85,7 +86,7 @@ fn what_is_missed_is_sent_again_wherever_it_lies() {
     let viewer = Viewer::default();
     let (sender, handle) = plays(&film, &viewer);
     let mut missed = Vec::new();
-    // From the parameter sets on, over four groups, asked for each as late as it may be.
+    // From the parameter sets on, over four groups, each requested as late as possible.
     for part in 0..6 {
         let from = VIDEO_SEQ.wrapping_add(part * 150);
         wait_until("more packets", || {
@@ -122,7 +123,7 @@ fn what_is_missed_is_sent_again_wherever_it_lies() {
     );
     let stats = sender.stats();
     assert_eq!((stats.missed, stats.resent), (60, 60));
-    // A source of its own has reports of its own, on the clock of the track it belongs to.
+    // The retransmission source has reports of its own, on the clock of its track.
     said_bye(&viewer);
     let (own, beside): (Vec<Report>, Vec<Report>) = viewer
         .video
@@ -161,7 +162,7 @@ fn after_a_seek_nothing_of_the_old_place_is_sent_again() {
     let old: Vec<u16> = (0..before).map(|nth| VIDEO_SEQ.wrapping_add(nth)).collect();
     miss(&viewer, &sender, &old);
     miss(&viewer, &sender, &[VIDEO_SEQ.wrapping_add(before + 3)]);
-    // What is missed is sent again in the order in which it was asked for.
+    // Lost packets are retransmitted in the order of the requests.
     wait_until("what is missed", || !sorted(&viewer).1.is_empty());
     let (first, again) = sorted(&viewer);
     assert_same(&first, &again);
@@ -177,7 +178,7 @@ fn packets_that_are_too_old_to_be_sent_again_are_not_read_again() {
     let handle = sender.play(with_again(viewer.stream(&film, &store, 0, None)));
     block(handle.ready()).unwrap();
     handle.go();
-    // Everything has been asked for that the film still needs.
+    // Everything that the rest of the film needs has been requested.
     wait_until("the last second", || {
         handle.progress().position > 7 * SECOND + SECOND / 4
     });
@@ -198,7 +199,7 @@ fn junk_old_future_and_repeated_numbers_get_no_more_than_a_share() {
     let every: Vec<u16> = (0..=u16::MAX).step_by(3).collect();
     let began = reelway_clock::now();
     while handle.progress().state != State::Ended {
-        // All numbers there are, and again and again those just sent.
+        // All possible numbers, and repeatedly those just sent.
         miss(&viewer, &sender, &every);
         let last = viewer.video.packets().last().map_or(0, |packet| packet.seq);
         for _ in 0..20 {
@@ -229,8 +230,8 @@ fn junk_old_future_and_repeated_numbers_get_no_more_than_a_share() {
         .map(|packet| packet.at)
         .collect();
     assert_bursts(&times, 8);
-    // Looked for were at most 256 in a tenth of a second, of which the first and the last are not whole;
-    // the end is told later than the last packet.
+    // At most 256 are looked up per tenth of a second; the first and last tenth are incomplete, and
+    // the end is reported later than the last packet.
     let missed = sender.stats().missed;
     assert!(
         missed <= (asked.as_millis() as u64 / 100 + 2) * 256,

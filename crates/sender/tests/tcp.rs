@@ -1,4 +1,4 @@
-//! Films interleaved into an RTSP connection: whole frames, slow readers, one writer.
+//! Films interleaved in an RTSP connection: whole frames, slow readers, one writer.
 
 mod common;
 
@@ -12,7 +12,7 @@ use common::*;
 use reelway_sender::{FrameWriter, Out, StreamEvent, WriterError};
 use reelway_sys::tcp;
 
-/// A connection of which the server's side has as small a buffer as there is.
+/// A connection with the smallest possible send buffer on the server's side.
 fn connection() -> (Arc<FrameWriter>, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -25,7 +25,7 @@ fn connection() -> (Arc<FrameWriter>, TcpStream) {
     (writer, client)
 }
 
-/// Reads frames of the interleaving and lines of answers until the connection or `enough` ends it.
+/// Reads interleaved frames and lines of responses.
 struct Frames {
     client: TcpStream,
     rtp: Vec<Got>,
@@ -45,7 +45,7 @@ impl Frames {
         }
     }
 
-    /// Reads one frame or answer.
+    /// Reads one frame or response line.
     fn read_one(&mut self) {
         let mut head = [0; 4];
         self.client.read_exact(&mut head).unwrap();
@@ -231,7 +231,7 @@ fn after_a_seek_the_old_place_is_cut_at_a_whole_packet() {
     for _ in 0..100 {
         frames.read_one();
     }
-    // Meanwhile the buffers fill, and a packet may be half written.
+    // Meanwhile the buffers fill, and a packet may be partly written.
     wait_until("it to fall behind", || {
         handle.progress().behind > Duration::from_millis(300)
     });

@@ -1,4 +1,4 @@
-//! Films over UDP on loopback: every byte, in order, in time, never in bursts.
+//! Films over UDP on loopback: every byte, in order, on time, never in bursts.
 
 mod common;
 
@@ -137,7 +137,8 @@ fn a_start_within_the_film_begins_with_the_sync_sample_before_and_ends_where_it_
     handle.go();
     viewer.gets_everything(&handle);
     let sounds = viewer.audio.packets();
-    // Sound packets hold up to four units: the one with the start in it may begin with earlier ones.
+    // Audio packets hold up to four units: the one that contains the start may begin with earlier
+    // units.
     let first = (units(&sounds)[0].0 - AUDIO_BASE) as usize / 1024;
     assert!((90..=94).contains(&first), "{first}");
     let count = units(&sounds).len();
@@ -198,7 +199,7 @@ fn a_seek_leaves_the_old_place_at_once_and_numbers_run_on() {
         wait_until("packets of the new place", || viewer.video.count() > video);
         let first = viewer.video.packets()[video].clone();
         assert_eq!(first.timestamp, info.tracks[0].rtp_time);
-        // The first of them: the next follows soon.
+        // The first report: the next one follows soon.
         let report = || {
             let mut reports = viewer.video.reports().into_iter();
             reports.find(|report| report.at > first.at)
@@ -344,7 +345,7 @@ fn receiver_reports_are_heard_only_from_where_the_media_goes() {
     let to =
         reelway_sys::udp::Destination::new(([127, 0, 0, 1], sender.ports().1).into(), None, false);
     let stranger = reelway_sys::udp::UdpSocket::bind("127.0.0.2:0".parse().unwrap()).unwrap();
-    // They are read in the order in which they come.
+    // Reports are read in order of arrival.
     stranger.send(&report, &to).unwrap();
     viewer.video.rtcp_socket.send(&report, &to).unwrap();
     wait_until("the report", || {
@@ -379,7 +380,7 @@ fn a_viewer_has_left_when_the_receivers_of_all_their_tracks_have_said_bye() {
         report.extend_from_slice(&[0; 20]);
         report
     };
-    // As players send it: a report and BYE in one datagram.
+    // Players send a report and BYE in one datagram.
     let last = |from: u8, source: u32, leaves: u8| {
         let mut datagram = report(from, source);
         datagram.extend_from_slice(&[0x81, 203, 0, 1, leaves, 0, 0, 0]);
@@ -394,15 +395,15 @@ fn a_viewer_has_left_when_the_receivers_of_all_their_tracks_have_said_bye() {
     let left = || count(|event| *event == StreamEvent::Left);
 
     video.send(&report(1, VIDEO_SSRC), &to).unwrap();
-    // One track; a number that has not reported on the track; both from one track's address.
+    // One track; an SSRC that has not reported on the track; both tracks from one track's address.
     audio.send(&last(2, AUDIO_SSRC, 2), &to).unwrap();
     video.send(&last(1, VIDEO_SSRC, 2), &to).unwrap();
     audio.send(&last(1, VIDEO_SSRC, 1), &to).unwrap();
     wait_until("four reports", || reports() == 4);
-    // A receiver that reports again is there again.
+    // A receiver that reports again is present again.
     audio.send(&report(2, AUDIO_SSRC), &to).unwrap();
     video.send(&last(1, VIDEO_SSRC, 1), &to).unwrap();
-    // Behind all that was said before it.
+    // This report arrives after everything sent before.
     audio.send(&report(2, AUDIO_SSRC), &to).unwrap();
     wait_until("seven reports", || reports() == 7);
     assert_eq!(left(), 0);

@@ -1,4 +1,5 @@
-//! Viewers over TCP who do not read: what they pin of the pool is bounded, and those who read notice nothing.
+//! Viewers over TCP who do not read: the part of the pool they pin is limited, and viewers who read
+//! are not affected.
 
 mod common;
 
@@ -17,7 +18,7 @@ const BLOCKS: u64 = 128;
 const BLOCK: u32 = 64 << 10;
 const SECOND: i64 = 1_000_000_000;
 
-/// A viewer over TCP whose connection takes little.
+/// A viewer over TCP whose connection accepts little.
 struct Unread {
     client: TcpStream,
     handle: StreamHandle,
@@ -53,7 +54,7 @@ impl Unread {
         self.handle.progress().behind
     }
 
-    /// Reads frames until there are `enough` of pictures.
+    /// Reads frames until there are `enough` of video.
     fn pictures(&mut self, enough: usize) -> Vec<Got> {
         let mut all = Vec::new();
         while all.len() < enough {
@@ -86,11 +87,12 @@ fn a_hundred_who_do_not_read_pin_a_part_of_the_pool_and_another_viewer_is_on_tim
     let sender = sender(&store, |config| {
         config.lag_limit = Duration::from_secs(60);
     });
-    // Each at a place of its own: nobody shares a block.
+    // Each starts at a different place, so that no two share a block.
     let mut unread: Vec<Unread> = (0..100)
         .map(|number| Unread::play(&film, &store, &sender, number * SECOND / 2))
         .collect();
-    // A stream may also be behind because this machine is: then its connection still takes what it holds.
+    // A stream may also be behind because this machine is slow; then its connection still takes
+    // what it holds.
     let pinned = || store.stats().in_use;
     wait_until(
         "all to be behind, and to have let go of their blocks",
@@ -108,7 +110,7 @@ fn a_hundred_who_do_not_read_pin_a_part_of_the_pool_and_another_viewer_is_on_tim
     other.wait_for_the_end();
     let progress = handle.progress();
     assert_eq!((progress.shifts, progress.dropped), (0, 0), "{progress:?}");
-    // The machine may be busy; without the bound it is many seconds.
+    // The machine may be busy; without the limit lateness would be many seconds.
     assert!(progress.late.p99 < Duration::from_secs(1), "{progress:?}");
     assert_whole(&other.video.packets(), VIDEO_SEQ);
     let pinned = pinned();
@@ -116,7 +118,7 @@ fn a_hundred_who_do_not_read_pin_a_part_of_the_pool_and_another_viewer_is_on_tim
         pinned <= reserved_blocks(BLOCKS),
         "{pinned} of {BLOCKS} blocks are pinned for viewers who do not read"
     );
-    // One who reads after all misses nothing.
+    // A viewer who reads after all misses nothing.
     let pictures = unread[50].pictures(600);
     assert_whole(&pictures, VIDEO_SEQ);
     let late = unread[50].behind();

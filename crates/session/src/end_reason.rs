@@ -5,26 +5,26 @@ use std::fmt;
 /// Why a session ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndReason {
-    /// The viewer said goodbye (TEARDOWN, RTCP BYE).
+    /// The viewer left (TEARDOWN, RTCP BYE).
     Left,
     /// The viewer's connection closed.
     Disconnected,
     /// No sign of life within the limit.
     Expired,
-    /// Somebody ended it through the API.
+    /// The operator ended it through the API.
     Kicked,
     /// The server is stopping.
     Shutdown,
-    /// It had not asked for media, and others needed the room.
+    /// It had not requested media, and others needed the room.
     MadeRoom,
-    /// The network or the disks carry less than they did.
+    /// The network or the disks became slower.
     Slower,
-    /// It could not go on; in words.
+    /// It could not go on, for this reason.
     Failed(String),
 }
 
 impl EndReason {
-    /// What the viewer is told, unless they ended it themselves.
+    /// Returns the reason reported to the viewer; `None` if they ended the session themselves.
     pub fn told(&self) -> Option<String> {
         match self {
             EndReason::Left | EndReason::Disconnected | EndReason::Expired => None,

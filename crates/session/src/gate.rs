@@ -1,5 +1,5 @@
-//! The gate: the shell of [`reelway_admission`]. It has the lock around the desk, the clock, the interfaces by which viewers
-//! are reached, and the thread that reads indexes.
+//! The gate: the shell of [`reelway_admission`]. It owns the lock around the desk, the clock, the
+//! network interfaces and the thread that reads indexes.
 
 use std::net::IpAddr;
 use std::ops::Deref;
@@ -21,14 +21,14 @@ use crate::links::Links;
 use crate::newcomer::NewSession;
 use crate::users::Users;
 
-/// How to admit viewers.
+/// How viewers are admitted.
 #[derive(Clone, Debug, Default)]
 pub struct GateConfig {
-    /// How they are judged, and what is booked for them.
+    /// How viewers are judged, and what is booked for them.
     pub admission: Config,
-    /// The interfaces that are limited one by one.
+    /// The interfaces that have limits of their own.
     pub links: Links,
-    /// How users are known.
+    /// How users are recognised.
     pub users: Users,
 }
 
@@ -41,11 +41,11 @@ struct Inner {
     desk: Mutex<Desk>,
     /// Never locked together with the desk.
     curves: Arc<Mutex<Curves<FileIdentity>>>,
-    /// Reads indexes; none where nothing is booked.
+    /// Reads indexes; `None` if nothing is booked.
     indexes: Option<Indexes>,
 }
 
-/// The bookings, while nobody else changes them.
+/// The bookings, locked against changes.
 pub struct Books<'a>(MutexGuard<'a, Desk>);
 
 impl Deref for Books<'_> {
@@ -56,11 +56,13 @@ impl Deref for Books<'_> {
     }
 }
 
-/// How long a newcomer's place is held while their session is made: no longer than a standstill of the server.
+/// How long a newcomer's place is held while their session is made: no longer than a standstill of
+/// the server.
 const HELD: Duration = Duration::from_secs(10);
 
 impl Gate {
-    /// A gate that judges so. Where anything is limited, a thread is started that reads indexes.
+    /// Creates a gate with this configuration. If anything is limited, it starts a thread that
+    /// reads indexes.
     pub fn new(config: GateConfig) -> Gate {
         let curves = Arc::new(Mutex::new(Curves::new(&config.admission)));
         let books = config.admission.books();
@@ -72,29 +74,29 @@ impl Gate {
         }))
     }
 
-    /// How it judges.
+    /// Returns the configuration.
     pub fn config(&self) -> &GateConfig {
         &self.0.config
     }
 
-    /// The bookings at this moment, for pages and metrics.
+    /// Returns the current bookings, for pages and metrics.
     pub fn judge(&self) -> Books<'_> {
         let mut desk = self.desk();
         desk.advance(reelway_clock::now());
         Books(desk)
     }
 
-    /// Whether anything is limited by what viewers need. Where nothing is, no film's needs are computed.
+    /// Whether bookings limit anything. If not, no film's needs are computed.
     pub fn books(&self) -> bool {
         self.0.config.admission.books()
     }
 
-    /// Whether a network is limited, and so what is sent over HTTP is limited to what is booked.
+    /// Whether a network is limited, so that HTTP sends no more than is booked.
     pub fn books_network(&self) -> bool {
         self.0.config.admission.capacity.limits_a_network()
     }
 
-    /// The interface of a resource that has one of its own.
+    /// Returns the interface of a resource that belongs to one.
     pub fn interface(&self, resource: Resource) -> Option<&str> {
         match resource {
             Resource::Network(number @ 1..) => Some(self.0.config.links.name(number)),
@@ -102,8 +104,8 @@ impl Gate {
         }
     }
 
-    /// The numbers of the limited networks that packets to `peer` pass: all viewers' together, and an interface
-    /// ([`Resource::Network`]).
+    /// Returns the numbers of the limited networks that packets to `peer` pass
+    /// ([`Resource::Network`]): the one shared by all viewers, and an interface.
     pub fn networks_to(&self, peer: IpAddr) -> Vec<u8> {
         let link = self.0.config.links.leaving_to(peer);
         let capacity = &self.0.config.admission.capacity;
@@ -111,8 +113,8 @@ impl Gate {
         std::iter::once(0).chain(link).filter(is_limited).collect()
     }
 
-    /// What is limited of all that is needed to send this file over HTTP to this address: networks, processor, and where the
-    /// file comes from.
+    /// Returns the limited resources needed to send this file over HTTP to this address: networks,
+    /// processor, and the file's disk or origin.
     pub fn on_the_way(&self, file: &FileIdentity, peer: IpAddr) -> Vec<Resource> {
         if !self.books() {
             return Vec::new();
@@ -123,20 +125,21 @@ impl Gate {
             Resource::Disk => !file.is_remote(),
             Resource::Origin => file.is_remote(),
             Resource::Network(number) => Some(*number) == link,
-            // Pinned by HTTP's own rule.
+            // Limited by HTTP itself.
             Resource::Memory => false,
         };
         let limits = self.0.config.admission.capacity.limits().iter();
         limits.map(|(of, _)| *of).filter(is_on_it).collect()
     }
 
-    /// Bytes a second of a resource that nobody has booked at the moment, less a part of what is booked.
+    /// Returns the currently unbooked bytes per second of a resource, less a part of what is
+    /// booked.
     pub fn unbooked(&self, resource: Resource) -> u64 {
         self.desk().unbooked(reelway_clock::now(), resource)
     }
 
-    /// Bytes a second that the network carries in all, and those of them that nobody has booked at the moment; `None`: it has
-    /// no limit.
+    /// Returns the network's total capacity and its currently unbooked part, in bytes per second;
+    /// `None`: it has no limit.
     pub fn network(&self) -> Option<(u64, u64)> {
         let limits = self.config().admission.capacity.limits().iter();
         let networks = limits.filter(|(of, _)| matches!(of, Resource::Network(_)));
@@ -154,8 +157,9 @@ impl Gate {
         }
     }
 
-    /// What a film needs; `None`: nothing is limited. If its index has not been read for that yet, reading begins, and the
-    /// answer is an estimate by the film's groups, so that no viewer waits for a disk.
+    /// Returns a film's demand; `None`: nothing is limited. If its index has not been read for that
+    /// yet, reading starts and the demand is estimated from the film's groups, so that no viewer
+    /// waits for a disk.
     pub fn demand(&self, film: &Arc<Film>) -> Option<Arc<Demand>> {
         let indexes = self.0.indexes.as_ref()?;
         let (demand, want) = self.curves().demand(&film.bytes_identity(), &film.title)?;
@@ -165,7 +169,8 @@ impl Gate {
         Some(demand)
     }
 
-    /// What a viewer of this title at this address wants, fetched no faster at the beginning than the way to them takes.
+    /// Returns the wants of a viewer of this title at this address, with a slower beginning if the
+    /// path to them is narrow.
     pub fn slowly_if_narrow(&self, wants: Wants, title: &str, peer: IpAddr) -> Wants {
         let GateConfig {
             admission, links, ..
@@ -176,7 +181,7 @@ impl Gate {
         self.curves().slowly_if_narrow(wants, link, class)
     }
 
-    /// The answer that a newcomer who wants to watch from `from` on would get; nothing is booked.
+    /// Returns how a newcomer who wants to watch from `from` would be judged; nothing is booked.
     ///
     /// # Errors
     /// Why they would be refused, and when they could be admitted.
@@ -186,17 +191,17 @@ impl Gate {
         })
     }
 
-    /// There are only so many thousandths of a resource at the moment: the disks are slower than they were.
+    /// Sets a resource's current capacity to these thousandths, because the disks became slower.
     pub fn measured(&self, resource: Resource, thousandths: u32) {
         self.desk().set_measured(resource, thousandths);
     }
 
-    /// The user that a newcomer is, if the address of their request says so.
+    /// Returns the newcomer's user, if the URL of their request names one.
     pub(crate) fn user_of(&self, viewer: &NewSession) -> Result<Option<String>, Refusal> {
         self.0.config.users.of(viewer.query.as_deref())
     }
 
-    /// Reserves a place for a newcomer, this user if known.
+    /// Reserves a place for a newcomer, who is this user if known.
     pub(crate) fn reserve(&self, viewer: &NewSession, user: Option<&str>) -> Outcome<Reservation> {
         self.with_arrival(viewer, user, 0, |desk, arrival| {
             let now = reelway_clock::now();
@@ -204,7 +209,8 @@ impl Gate {
         })
     }
 
-    /// The viewer plays the film times `range` from now on: what they are to be sent by, if that is not the film's own time.
+    /// Records that the viewer plays the film times `range` from now on. Returns the schedule to
+    /// send by, if it is not the film's own timing.
     pub(crate) fn plays(
         &self,
         id: BookingId,
@@ -228,8 +234,8 @@ impl Gate {
         }
     }
 
-    /// Looks whether links and disks are as fast as they were. Whose sessions end because they are not; to be called once a
-    /// second.
+    /// Checks whether links and disks are still as fast as they were. Returns the bookings that end
+    /// because they are not; to be called once a second.
     pub(crate) fn weigh(&self) -> Vec<BookingId> {
         let links = self.0.config.links.shares();
         let weighed = self.desk().weigh(reelway_clock::now(), &links);
@@ -258,7 +264,7 @@ impl Gate {
         }
     }
 
-    /// Has the desk look at a newcomer. What they need is worked out before the desk is locked.
+    /// Presents a newcomer to the desk. Their needs are computed before the desk is locked.
     fn with_arrival<T>(
         &self,
         viewer: &NewSession,
@@ -281,13 +287,13 @@ impl Gate {
         ask(&mut self.desk(), &arrival)
     }
 
-    /// Enters the desk. The bookings cannot be made anew while viewers watch: after a panic under this lock the process ends,
-    /// rather than admit more viewers than it can carry.
+    /// Locks the desk. The bookings cannot be rebuilt while viewers watch: after a panic under this
+    /// lock the process exits rather than admit more viewers than it can carry.
     pub(crate) fn desk(&self) -> MutexGuard<'_, Desk> {
         supervise::essential(self.0.desk.lock(), "the bookings of admission")
     }
 
-    /// Enters the films' curves, whose entries come and go one at a time.
+    /// Locks the films' curves, whose entries are added and removed one at a time.
     fn curves(&self) -> MutexGuard<'_, Curves<FileIdentity>> {
         supervise::whole(self.0.curves.lock())
     }

@@ -1,4 +1,4 @@
-//! The thread that reads films' indexes, for what films need exactly.
+//! The thread that reads films' indexes to compute their exact needs.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, Weak};
@@ -10,10 +10,10 @@ use reelway_rtp::PayloadOptions;
 use reelway_supervise as supervise;
 use reelway_sys::FileIdentity;
 
-/// Where curves are kept.
+/// The store of the curves.
 type Kept = Mutex<Curves<FileIdentity>>;
 
-/// Reads the indexes that are wanted, one after the other. The thread ends with the last of its users.
+/// Reads requested indexes one after the other. The thread ends with its last user.
 pub(crate) struct Indexes {
     curves: Weak<Kept>,
     films: SyncSender<Arc<Film>>,
@@ -36,7 +36,7 @@ impl Indexes {
         Indexes { curves, films }
     }
 
-    /// The index of this film is wanted.
+    /// Requests the index of this film.
     pub fn read(&self, want: Want<FileIdentity>, film: &Arc<Film>) {
         if self.films.try_send(film.clone()).is_err() {
             is_read(&self.curves, &want.film);
@@ -44,7 +44,7 @@ impl Indexes {
     }
 }
 
-/// Another index may be wanted in place of this.
+/// Allows another index to be requested.
 fn is_read(curves: &Weak<Kept>, film: &FileIdentity) {
     if let Some(curves) = curves.upgrade() {
         supervise::whole(curves.lock()).reads(film);
@@ -60,7 +60,8 @@ fn read_needs(
     for film in films {
         is_read(curves, &film.bytes_identity());
         supervise::inject("needs");
-        // A film whose index cannot be read is reported when it is played. After a panic its needs stay an estimate.
+        // An unreadable index is reported when the film is played. After a panic the film's needs
+        // stay an estimate.
         let demand = supervise::guard("needs of a film", || {
             supervise::inject("needs.film");
             Demand::of(&film.title, &*film.samples, payload, reading)
@@ -68,7 +69,7 @@ fn read_needs(
         let (Ok(Ok(demand)), Some(curves)) = (demand, curves.upgrade()) else {
             continue;
         };
-        // Viewers wait for the lock: the film is not reckoned under it.
+        // Viewers wait for the lock, so the computation is done outside it.
         let demand = fitting(demand);
         supervise::lock(&curves).learn(film.bytes_identity(), demand);
     }

@@ -1,10 +1,10 @@
-//! A viewer of any protocol.
+//! Viewers of all protocols.
 //!
-//! What lives here: who watches what, since when, how far; when a viewer without a sign of life is
-//! given up; the shell of admission ([`Gate`], the lock, clock and thread around [`reelway_admission::Desk`]), and who a
-//! viewer is ([`Users`]; access rules will find their place beside it); and the one line of the log that tells a session's
-//! story. Protocols open a [`Session`], report signs of life, and are called when it is ended by somebody else. Verdicts are
-//! admission's.
+//! This crate tracks who watches what, since when and how far, and when a viewer without a sign of
+//! life is given up. It has the shell of admission ([`Gate`]: the lock, clock and thread around
+//! [`reelway_admission::Desk`]), users' identities ([`Users`]; access rules will be added beside
+//! it), and the log line that summarises each session. Protocols open a [`Session`], report signs
+//! of life, and are called when others end it. Verdicts are made by admission.
 #![forbid(unsafe_code)]
 
 mod end_reason;

@@ -1,4 +1,4 @@
-//! The machine's network interfaces: how fast their links are, and by which of them a viewer is reached.
+//! The machine's network interfaces: the speed of their links, and which of them leads to a viewer.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -6,28 +6,29 @@ use std::path::Path;
 
 use nix::ifaddrs::getifaddrs;
 
-/// A network interface whose link has a speed that is known.
+/// A network interface whose link speed is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Its name, such as `eth0`.
     pub name: String,
-    /// Bytes a second that its link carries.
+    /// Capacity of its link in bytes per second.
     pub speed: u64,
-    /// Bytes a second that were agreed on with the other end, where that is known.
+    /// Negotiated link speed in bytes per second, if known.
     pub agreed: Option<u64>,
 }
 
-/// The interfaces that are limited one by one, as the machine had them when the server started. They are numbered from
-/// 1, the numbers of [`reelway_admission::Resource::Network`]. The default: none.
+/// The interfaces that have limits of their own, as they were when the server started. They are
+/// numbered from 1, as in [`reelway_admission::Resource::Network`]. Default: none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Links(Vec<Link>);
 
-/// Where the kernel shows interfaces.
+/// The kernel's directory of interfaces.
 const SYSFS: &str = "/sys/class/net";
 
 impl Links {
-    /// Those of this machine: interfaces of a real device with a cable, at the speed that was agreed on. Others (loopback,
-    /// tunnels, Wi-Fi, most virtual machines') have no speed, or one that means nothing.
+    /// Returns this machine's interfaces that have a real device and a cable, at their negotiated
+    /// speed. Others (loopback, tunnels, Wi-Fi, most virtual machines') report no speed, or a
+    /// meaningless one.
     pub fn of_machine() -> Links {
         Links::below(Path::new(SYSFS))
     }
@@ -53,10 +54,10 @@ impl Links {
         Links(links)
     }
 
-    /// The same with interfaces that carry what somebody says, bytes a second by their names.
+    /// Adds or replaces interfaces with configured rates, in bytes per second by name.
     ///
     /// # Errors
-    /// There is no such interface; in words, with those that there are.
+    /// There is no such interface; the message lists the existing ones.
     pub fn with_rates(self, rates: &BTreeMap<String, u64>) -> Result<Links, String> {
         self.with_rates_below(rates, Path::new(SYSFS))
     }
@@ -92,24 +93,24 @@ impl Links {
         Ok(self)
     }
 
-    /// Whether there is none.
+    /// Whether there are no interfaces.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Each with its number.
+    /// Iterates over the interfaces with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u8, &Link)> {
         (1..=u8::MAX).zip(&self.0)
     }
 
-    /// The name of one; empty where there is no such.
+    /// Returns an interface's name; empty if the number is unknown.
     pub fn name(&self, number: u8) -> &str {
         let link = usize::from(number).checked_sub(1);
         link.and_then(|place| self.0.get(place))
             .map_or("", |link| &link.name)
     }
 
-    /// The interface by which packets to `peer` leave; `None`: one that is not limited.
+    /// Returns the interface on which packets to `peer` leave; `None`: one without a limit.
     pub fn leaving_to(&self, peer: IpAddr) -> Option<u8> {
         let is_limited = |name| self.0.iter().any(|link| link.name == name);
         if self.is_empty() || peer.to_canonical().is_loopback() && !is_limited("lo") {
@@ -129,8 +130,8 @@ impl Links {
         found.map(|(number, _)| number)
     }
 
-    /// Thousandths of its speed that each has now. One without a cable keeps what it had: nobody can be reached over
-    /// it, and present viewers come back with it.
+    /// Returns each link's current speed in thousandths of its full speed. A link without a cable
+    /// keeps its last value: nobody can be reached over it, and its viewers return with it.
     pub(crate) fn shares(&self) -> Vec<(u8, u32)> {
         self.shares_below(Path::new(SYSFS))
     }
@@ -139,8 +140,8 @@ impl Links {
         self.iter()
             .filter_map(|(number, link)| {
                 let now = u128::from(speed(dir, &link.name)?);
-                // An interface that reported less than it is configured for reports a wrong speed: it has become slower where
-                // it reports even less.
+                // If an interface reports less than its configured rate, the reported speed is
+                // wrong; it counts as slower only if it reports even less.
                 let whole = link.agreed.unwrap_or(link.speed).min(link.speed);
                 let share = (now * 1000 / u128::from(whole.max(1))).clamp(1, 1000);
                 Some((number, share as u32))
@@ -149,17 +150,18 @@ impl Links {
     }
 }
 
-/// Bytes a second that an interface's link carries, as it agreed on with the other end; none without a cable.
+/// Returns the negotiated speed of an interface's link in bytes per second; `None` without a cable.
 fn speed(dir: &Path, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(dir.join(name).join("speed")).ok()?;
-    // In Mbit/s; -1 or 2^32-1: not known.
+    // In Mbit/s; -1 and 2^32-1 mean unknown.
     let speed: i64 = text.trim().parse().ok()?;
     (1..i64::from(u32::MAX))
         .contains(&speed)
         .then(|| speed as u64 * 125_000)
 }
 
-/// The address that packets to `peer` leave from. Nothing is sent: connecting a UDP socket asks the routing table only.
+/// Returns the source address of packets to `peer`. Nothing is sent: connecting a UDP socket only
+/// consults the routing table.
 fn source_address(peer: IpAddr) -> Option<IpAddr> {
     let any: IpAddr = match peer {
         IpAddr::V4(_) => [0; 4].into(),
@@ -185,7 +187,7 @@ mod tests {
             set(name, "device", "");
             set(name, "speed", speed);
         }
-        // A tunnel says 10 Mbit/s, which nobody ever measured.
+        // A tunnel reports 10 Mbit/s, which nobody has measured.
         set("tun0", "speed", "10\n");
         let links = Links::below(&dir);
         let found: Vec<_> = links

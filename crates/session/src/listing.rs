@@ -1,5 +1,5 @@
-//! What is shown of all sessions: pages of them in the order in which they began, and counts. None of it makes the texts of
-//! more sessions than are shown.
+//! Listings of all sessions: pages in order of their beginning, and counts. Texts are only made for
+//! the sessions shown.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -11,14 +11,14 @@ use crate::session::Session;
 use crate::sessions::Sessions;
 use crate::view::{SessionView, State};
 
-/// Which sessions are wanted, and in which order.
+/// Filter and order of a listing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// Only those of this title.
     pub title: Option<String>,
-    /// Only those delivered like this.
+    /// Only those delivered by this protocol.
     pub protocol: Option<Protocol>,
-    /// The newest first, in place of the oldest.
+    /// Newest first instead of oldest first.
     pub newest_first: bool,
 }
 
@@ -33,7 +33,7 @@ impl Wanted {
 }
 
 impl Sessions {
-    /// Of the sessions that are wanted, how many there are, and `most` of them after the first `skip`.
+    /// Returns the number of matching sessions, and at most `most` of them after the first `skip`.
     pub fn page(&self, wanted: &Wanted, skip: usize, most: usize) -> (usize, Vec<SessionView>) {
         let mut found = self.in_order();
         found.retain(|session| wanted.has(session));
@@ -44,7 +44,7 @@ impl Sessions {
         (found.len(), shown.map(Session::view).collect())
     }
 
-    /// How many sessions there are of each protocol and state.
+    /// Returns the number of sessions by protocol and state.
     pub fn tally(&self) -> BTreeMap<(Protocol, State), usize> {
         let mut tally = BTreeMap::new();
         for session in self.in_order() {
@@ -55,8 +55,8 @@ impl Sessions {
         tally
     }
 
-    /// The films with the most viewers, `most` at most. Films of which it could not be told whether two servers have the
-    /// same version are not among them.
+    /// Returns the films with the most viewers, at most `most`. Films whose version cannot be
+    /// compared between two servers are left out.
     pub fn watched(&self, catalogue: &dyn Catalogue, most: usize) -> Vec<Watched> {
         let sessions = self.in_order();
         let mut viewers: HashMap<&str, u64> = HashMap::new();

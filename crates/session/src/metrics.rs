@@ -1,4 +1,4 @@
-//! Viewers, limits, bookings and refusals as metrics.
+//! Metrics of viewers, limits, bookings and refusals.
 
 use reelway_admission::Resource;
 use reelway_metrics::Exposition;
@@ -7,7 +7,7 @@ use crate::gate::Gate;
 use crate::sessions::Sessions;
 
 impl Sessions {
-    /// Writes how many viewers there are, by protocol and state.
+    /// Writes the number of viewers by protocol and state.
     pub fn write_metrics(&self, out: &mut Exposition) {
         let name = "reelway_sessions";
         out.family(name, "gauge", "Viewers by protocol and state.");
@@ -24,7 +24,7 @@ impl Sessions {
 }
 
 impl Gate {
-    /// Writes the limits, what is booked of them, and how many newcomers were refused.
+    /// Writes the limits, their bookings, and the number of refused newcomers.
     pub fn write_metrics(&self, out: &mut Exposition) {
         let judge = self.judge();
         out.counter(

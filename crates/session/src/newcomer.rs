@@ -14,16 +14,16 @@ pub struct NewSession {
     pub protocol: Protocol,
     /// The viewer's address.
     pub peer: SocketAddr,
-    /// The number of the connection that they came over ([`crate::new_connection`]).
+    /// The number of their connection ([`crate::new_connection`]).
     pub connection: u64,
-    /// What the viewer wants to see.
+    /// The title they want to watch.
     pub title: String,
     /// The film's length.
     pub duration: Duration,
-    /// What the viewer's program calls itself, already cut to a sane length by the protocol.
+    /// The name of the viewer's program, already cut to a reasonable length by the protocol.
     pub user_agent: Option<String>,
-    /// What follows `?` in the address of the request: it may name the user ([`crate::Users`]).
+    /// The query of the request's URL: it may name the user ([`crate::Users`]).
     pub query: Option<String>,
-    /// What they take of the film; if that is not known, nothing is booked for them.
+    /// What they need of the film; if that is not known, nothing is booked for them.
     pub wants: Option<Wants>,
 }

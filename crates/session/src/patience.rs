@@ -1,19 +1,20 @@
-//! Deadlines for those who wait for something to be read: they pass only after the reactor has looked once more.
+//! Deadlines for tasks that wait for data: they expire only after the reactor has polled once more.
 //!
-//! After a standstill of the process a timer and the data that it bounds are due at the same time, and the timer may be
-//! served first. (A stopped process leaves `epoll_wait` with `EINTR` and without events.)
+//! After a standstill of the process, a timer and the data it limits are due at the same time, and
+//! the timer may fire first. (A stopped process leaves `epoll_wait` with `EINTR` and without
+//! events.)
 
 use std::future::Future;
 use std::time::Duration;
 
 use tokio::time::sleep;
 
-/// How long the reactor has to look once more: several of its turns.
+/// How long the reactor has to poll once more: several of its turns.
 const LOOK: Duration = Duration::from_millis(50);
-/// Longer than this a look does not take, unless the process stood still again.
+/// Longest normal duration of such a poll; beyond it, the process stood still again.
 const LONGEST_LOOK: Duration = Duration::from_millis(500);
 
-/// Returns once the reactor has looked at everything that has come by now.
+/// Returns once the reactor has processed everything that has arrived by now.
 pub async fn last_look() {
     loop {
         let before = reelway_clock::now();
@@ -24,13 +25,13 @@ pub async fn last_look() {
     }
 }
 
-/// Sleeps for `limit`, and then until the reactor has looked once more.
+/// Sleeps for `limit`, and then until the reactor has polled once more.
 pub async fn patience(limit: Duration) {
     sleep(limit).await;
     last_look().await;
 }
 
-/// What `awaited` gives; `None` if it does not come within `limit`, and a last look.
+/// Returns the output of `awaited`; `None` if it is not ready within `limit` and a last poll.
 pub async fn in_patience<T>(limit: Duration, awaited: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;

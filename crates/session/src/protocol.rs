@@ -1,4 +1,4 @@
-//! The protocols by which films are delivered.
+//! The protocols over which films are delivered.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ pub enum Protocol {
     Hls,
     /// MPEG-DASH.
     Dash,
-    /// The file by byte ranges.
+    /// The file, by byte ranges.
     File,
 }
 
@@ -42,7 +42,7 @@ impl Protocol {
 }
 
 impl FromStr for Protocol {
-    /// Names those that there are.
+    /// A message that lists the valid names.
     type Err = &'static str;
 
     fn from_str(name: &str) -> Result<Protocol, &'static str> {

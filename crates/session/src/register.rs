@@ -1,5 +1,5 @@
-//! The register: which sessions there are. It knows nothing of what a session is, so that sessions can know the register
-//! that they are in.
+//! The register of all sessions. It is generic over the session type, so that sessions can refer to
+//! the register that holds them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,18 +10,18 @@ use reelway_supervise::lock;
 
 use crate::gate::Gate;
 
-/// What is left to do when a session has ended and its protocol has not heard of it.
+/// What remains to be done after a session has ended without its protocol being notified.
 pub(crate) type Farewell = Box<dyn FnOnce() + Send>;
 
-/// All sessions of a server, of which `S` is a handle.
+/// All sessions of a server; `S` is a handle on one.
 pub(crate) struct Register<S> {
-    /// Where they were admitted.
+    /// The gate that admitted them.
     pub gate: Gate,
     present: Mutex<Present<S>>,
-    /// Goes up with every session that comes or goes.
+    /// Incremented whenever a session begins or ends.
     changes: AtomicU64,
     farewells: Mutex<Vec<Farewell>>,
-    /// Sessions that ended so that others could be admitted.
+    /// Number of sessions that ended so that others could be admitted.
     made_room: AtomicU64,
 }
 
@@ -32,7 +32,7 @@ struct Present<S> {
 }
 
 impl<S: Clone> Register<S> {
-    /// No sessions.
+    /// Creates an empty register.
     pub fn new(gate: Gate) -> Register<S> {
         Register {
             gate,
@@ -46,7 +46,7 @@ impl<S: Clone> Register<S> {
         }
     }
 
-    /// A session begins.
+    /// Adds a session.
     pub fn enter(&self, token: &str, booking: BookingId, session: S) {
         let mut present = self.present();
         present.by_token.insert(token.to_owned(), session.clone());
@@ -55,7 +55,7 @@ impl<S: Clone> Register<S> {
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A session has ended.
+    /// Removes a session that has ended.
     pub fn leave(&self, token: &str, booking: BookingId) {
         let mut present = self.present();
         present.by_token.remove(token);
@@ -64,12 +64,12 @@ impl<S: Clone> Register<S> {
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The session with this secret.
+    /// Returns the session with this secret.
     pub fn by_token(&self, token: &str) -> Option<S> {
         self.present().by_token.get(token).cloned()
     }
 
-    /// The sessions with these bookings, as far as there are such.
+    /// Returns the sessions with these bookings that still exist.
     pub fn by_bookings(&self, bookings: &[BookingId]) -> Vec<S> {
         if bookings.is_empty() {
             return Vec::new();
@@ -79,33 +79,33 @@ impl<S: Clone> Register<S> {
         found.cloned().collect()
     }
 
-    /// All sessions, the oldest first.
+    /// Returns all sessions, oldest first.
     pub fn in_order(&self) -> Vec<S> {
         self.present().by_booking.values().cloned().collect()
     }
 
-    /// Number of sessions.
+    /// Returns the number of sessions.
     pub fn len(&self) -> usize {
         self.present().by_booking.len()
     }
 
-    /// A number that changes when a session comes or goes.
+    /// Returns a number that changes when a session begins or ends.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
     }
 
-    /// A session has ended so that another viewer can be admitted.
+    /// Records that a session has ended so that another viewer can be admitted.
     pub fn makes_room(&self, farewell: Farewell) {
         self.made_room.fetch_add(1, Ordering::Relaxed);
         lock(&self.farewells).push(farewell);
     }
 
-    /// How many sessions have ended so that others could be admitted.
+    /// Returns the number of sessions that have ended so that others could be admitted.
     pub fn made_room(&self) -> u64 {
         self.made_room.load(Ordering::Relaxed)
     }
 
-    /// What is left to do for sessions that have ended. The caller holds no lock of a protocol.
+    /// Runs the pending farewells of ended sessions. The caller must not hold a lock of a protocol.
     pub fn say_farewell(&self) {
         let farewells = std::mem::take(&mut *lock(&self.farewells));
         farewells.into_iter().for_each(|farewell| farewell());

@@ -1,4 +1,4 @@
-//! One viewer.
+//! A viewer's session.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -24,8 +24,9 @@ use crate::view::{Moment, Progress, SessionView, State};
 type Probe = Box<dyn Fn() -> Progress + Send + Sync>;
 type OnEnd = Box<dyn FnOnce(&EndReason) + Send>;
 
-/// A handle on one viewer; clones are the same viewer. Ends by [`Session::end`], by the register
-/// (expiry, operator, shutdown), never by being dropped: HTTP viewers live between requests.
+/// A handle on one viewer's session; clones refer to the same one. It ends by [`Session::end`] or
+/// by the register (expiry, operator, shutdown), never by being dropped: HTTP viewers live between
+/// requests.
 #[derive(Clone)]
 pub struct Session(Arc<Inner>);
 
@@ -38,19 +39,19 @@ struct Inner {
     user: Option<String>,
     started: Monotonic,
     started_text: String,
-    /// Nanoseconds of the last sign of life.
+    /// Time of the last sign of life, in nanoseconds.
     alive: AtomicU64,
     /// Nanoseconds without a sign of life after which the viewer is given up; `u64::MAX`: never.
     idle_limit: AtomicU64,
-    /// Time since the beginning for which the server stood still, in nanoseconds.
+    /// Total standstill of the server since the session began, in nanoseconds.
     missed: AtomicU64,
     ended: AtomicBool,
     live: Mutex<Live>,
-    /// How long they wait for their film's beginning.
+    /// How long the viewer waits for their film to begin.
     wait: Duration,
 }
 
-/// A session that has ended, of which nobody has heard yet.
+/// An ended session that has not been reported yet.
 pub(crate) struct Ended {
     session: Session,
     reason: EndReason,
@@ -59,7 +60,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Tells the protocol and the log.
+    /// Notifies the protocol and writes the log line.
     pub fn finish(mut self) {
         self.call();
         self.tell();
@@ -73,18 +74,18 @@ impl Ended {
 
     fn tell(self) {
         self.session.tell_story(&self.reason, &self.progress);
-        // The probe may hold the stream or the connection; they go now, not with the last handle.
+        // The probe may hold the stream or the connection; drop them now, not with the last handle.
         let probe = self.session.live().probe.take();
         drop(probe);
     }
 }
 
-/// What changes while the session lives.
+/// The changing part of a session.
 #[derive(Default)]
 struct Live {
     probe: Option<Probe>,
     on_end: Option<OnEnd>,
-    /// What the probe said at the last tick.
+    /// Time and byte count at the last tick.
     at_tick: Option<(Monotonic, u64)>,
     rate: u64,
 }
@@ -115,48 +116,49 @@ impl Session {
         }))
     }
 
-    /// Public identifier: eight characters, shown to people.
+    /// Returns the public identifier: eight characters, shown to people.
     pub fn id(&self) -> &str {
         &self.0.id
     }
 
-    /// Numbers the sessions of a register in the order in which they began.
+    /// Returns the session's number; a register numbers its sessions in the order in which they
+    /// began.
     pub fn number(&self) -> u64 {
         self.0.booking.number()
     }
 
-    /// Secret identifier: who knows it is this viewer.
+    /// Returns the secret identifier: its holder counts as this viewer.
     pub fn token(&self) -> &str {
         &self.0.token
     }
 
-    /// Title being watched.
+    /// Returns the title being watched.
     pub fn title(&self) -> &str {
         &self.0.viewer.title
     }
 
-    /// The film's length.
+    /// Returns the film's length.
     pub fn duration(&self) -> Duration {
         self.0.viewer.duration
     }
 
-    /// The viewer's address as it was when the session began.
+    /// Returns the viewer's address at the beginning of the session.
     pub fn peer(&self) -> SocketAddr {
         self.0.viewer.peer
     }
 
-    /// How the film is delivered.
+    /// Returns how the film is delivered.
     pub fn protocol(&self) -> Protocol {
         self.0.viewer.protocol
     }
 
-    /// How long the viewer is to wait before their film begins: 0, unless they came when there was no room and were
-    /// admitted to begin a little later.
+    /// Returns how long the viewer waits before their film begins: 0, unless there was no room when
+    /// they arrived and they were admitted with a delay.
     pub fn starts_in(&self) -> Duration {
         self.0.wait
     }
 
-    /// Which tracks the viewer really takes, and how; before [`Session::plays`].
+    /// Sets which tracks the viewer really takes, and how; to be called before [`Session::plays`].
     pub fn takes(&self, tracks: Vec<usize>, carriage: Carriage) {
         if let Some(register) = self.register() {
             let mut desk = register.gate.desk();
@@ -164,7 +166,8 @@ impl Session {
         }
     }
 
-    /// The viewer's film is a recording that has grown, and needs this now: it is booked from where they are.
+    /// Records that the viewer's film is a recording that has grown and now needs `demand`: it is
+    /// booked from their current position.
     pub fn grows(&self, demand: Arc<Demand>) {
         let Some(register) = self.register() else {
             return;
@@ -174,21 +177,22 @@ impl Session {
         let progress = self.live().progress();
         if progress.state == State::Playing {
             let from = (progress.position.unwrap_or(0.0) * 1e9) as Nanos;
-            // They may always go on, and do; who never began may not.
+            // Viewers may always continue, and these do; a viewer who never began may not.
             let outcome = register.gate.plays(booking, (from, Nanos::MAX), false);
             end_for_others(&register, &outcome.ended);
         }
     }
 
-    /// The viewer plays the film times `from..to` from now on, instead of what they did before. The schedule to send by, if
-    /// it is not the film's own time.
+    /// Records that the viewer plays the film times `from..to` from now on, instead of what they
+    /// played before. Returns the schedule to send by, if it is not the film's own timing.
     ///
-    /// An admitted viewer may always go on, unless the configuration wants them to ask again, or they begin elsewhere than
-    /// where they were judged to begin; then `may_refuse` must say that they can be refused here. Who never began and has
-    /// nothing booked any more is asked in any case.
+    /// An admitted viewer may always continue, unless the configuration makes them ask again, or
+    /// they begin elsewhere than where they were judged to begin; in both cases only if
+    /// `may_refuse` allows a refusal here. A viewer who never began and no longer has a booking is
+    /// judged again in any case.
     ///
     /// # Errors
-    /// There is no room for them.
+    /// There is no room for the viewer.
     pub fn plays(
         &self,
         from: Nanos,
@@ -203,8 +207,8 @@ impl Session {
         outcome.answer
     }
 
-    /// The viewer asks for media. From now on the session does not end so that others are admitted. False if it has ended,
-    /// or is about to end for another one.
+    /// Records that the viewer requests media: from now on the session is not ended to admit
+    /// others. Returns false if it has ended, or is about to end for another viewer.
     pub fn begins(&self) -> bool {
         let now = reelway_clock::now();
         let begins =
@@ -212,14 +216,14 @@ impl Session {
         self.register().is_none_or(begins) && !self.is_ended()
     }
 
-    /// Media that was asked for could not be had: the session waits again.
+    /// Returns the session to waiting because the requested media could not be provided.
     pub fn waits_again(&self) {
         if let Some(register) = self.register() {
             register.gate.desk().waits_again(self.0.booking);
         }
     }
 
-    /// The viewer does not play at the moment: what was booked for them is free.
+    /// Records that the viewer is not playing at the moment, and frees their booking.
     pub fn rests(&self) {
         if let Some(register) = self.register() {
             let now = reelway_clock::now();
@@ -227,7 +231,7 @@ impl Session {
         }
     }
 
-    /// Gives back what is booked for a viewer who does not play, and books for one who does.
+    /// Frees the booking of a viewer who is not playing, and books for one who is.
     fn keep_books(&self, register: &Register<Session>, progress: &Progress) {
         if !register.gate.books() {
             return;
@@ -243,7 +247,7 @@ impl Session {
         drop(desk);
         if is_due {
             let from = (progress.position.unwrap_or(0.0) * 1e9) as Nanos;
-            // They may always go on, and do; who never began may not.
+            // Viewers may always continue, and these do; a viewer who never began may not.
             let outcome = register.gate.plays(booking, (from, Nanos::MAX), false);
             end_for_others(register, &outcome.ended);
         }
@@ -253,20 +257,21 @@ impl Session {
         self.0.register.upgrade()
     }
 
-    /// A sign of life.
+    /// Records a sign of life.
     pub fn touch(&self) {
         self.0
             .alive
             .store(reelway_clock::now().nanos(), Ordering::Relaxed);
     }
 
-    /// How long the viewer has been silent, standstills of the server not counted.
+    /// Returns how long the viewer has been silent, not counting standstills of the server.
     pub fn silence(&self) -> Duration {
         let alive = Monotonic::from_nanos(self.0.alive.load(Ordering::Relaxed));
         reelway_clock::now().since(alive)
     }
 
-    /// The server listened to nobody for `missed`, up to `now`: that was no silence of the viewer's.
+    /// Excuses a standstill of the server of length `missed` that ends at `now`: it does not count
+    /// as silence of the viewer.
     pub(crate) fn excuse(&self, missed: Duration, now: Monotonic) {
         self.0.missed.fetch_add(nanos(missed), Ordering::Relaxed);
         let later = |alive| Some(excused(Monotonic::from_nanos(alive), missed, now).nanos());
@@ -278,18 +283,20 @@ impl Session {
         Duration::from_nanos(self.0.missed.load(Ordering::Relaxed))
     }
 
-    /// Changes how long the viewer may be silent (a paused one longer, say); `Duration::MAX`: for ever.
+    /// Sets how long the viewer may be silent (longer while paused, for example); `Duration::MAX`:
+    /// for ever.
     pub fn set_idle_limit(&self, limit: Duration) {
         self.0.idle_limit.store(nanos(limit), Ordering::Relaxed);
     }
 
-    /// Where [`Progress`] is asked for, about once a second and for every view. Must not block.
+    /// Sets the source of [`Progress`], called about once a second and for every view. It must not
+    /// block.
     pub fn set_probe(&self, probe: impl Fn() -> Progress + Send + Sync + 'static) {
         self.live().probe = Some(Box::new(probe));
     }
 
-    /// What to do when somebody else ends the session; called once, not under a lock, on any
-    /// thread. Called at once if the session has ended already.
+    /// Sets what to do when others end the session. It is called once, on any thread, without
+    /// holding a lock, and immediately if the session has already ended.
     pub fn on_end(&self, act: impl FnOnce(&EndReason) + Send + 'static) {
         let mut live = self.live();
         if self.is_ended() {
@@ -300,13 +307,13 @@ impl Session {
         }
     }
 
-    /// Whether it is over.
+    /// Whether the session has ended.
     pub fn is_ended(&self) -> bool {
         self.0.ended.load(Ordering::Acquire)
     }
 
-    /// Ends the session, calls what [`Session::on_end`] was given, takes it off the register and
-    /// writes its story. The second call does nothing.
+    /// Ends the session: calls what [`Session::on_end`] was given, removes the session from the
+    /// register and writes its log line. A second call does nothing.
     pub fn end(&self, reason: EndReason) {
         if let Some(mut ended) = self.close(reason) {
             ended.call();
@@ -315,7 +322,8 @@ impl Session {
         }
     }
 
-    /// The same, but nobody hears of it before [`Ended::finish`]: for those who hold locks of a protocol's.
+    /// Ends the session without notifying anybody before [`Ended::finish`]: for callers that hold a
+    /// protocol's locks.
     pub(crate) fn end_quietly(&self, reason: EndReason) -> Option<Ended> {
         let ended = self.close(reason)?;
         self.leave();
@@ -335,7 +343,7 @@ impl Session {
         })
     }
 
-    /// Leaves the register and the desk.
+    /// Removes the session from the register and the desk.
     fn leave(&self) {
         if let Some(register) = self.register() {
             register.leave(&self.0.token, self.0.booking);
@@ -344,12 +352,12 @@ impl Session {
         }
     }
 
-    /// What a protocol cannot know has no place in the line.
+    /// Writes the session's log line. Values that its protocol cannot know are left out.
     fn tell_story(&self, reason: &EndReason, progress: &Progress) {
         let tenths = |value: f64| (value * 10.0).round() / 10.0;
         let seconds = reelway_clock::now().since(self.0.started).as_secs_f64();
         if *reason == EndReason::MadeRoom {
-            // Thousands of them a second are one line of the register's.
+            // There may be thousands of these per second; the register summarises them in one line.
             debug!(session = self.id(), peer = %self.0.viewer.peer, "session ended: {reason}");
             return;
         }
@@ -372,7 +380,7 @@ impl Session {
         );
     }
 
-    /// Whether the viewer has been silent for longer than they may.
+    /// Whether the viewer has been silent for longer than allowed.
     pub(crate) fn is_expired(&self, now: Monotonic) -> bool {
         let limit = self.0.idle_limit.load(Ordering::Relaxed);
         let silent = now
@@ -381,7 +389,7 @@ impl Session {
         silent > limit
     }
 
-    /// Takes the rate over the time since the last tick.
+    /// Measures the rate since the last tick.
     pub(crate) fn tick(&self, now: Monotonic) {
         let progress = self.live().progress();
         if let Some(register) = self.register() {
@@ -399,12 +407,12 @@ impl Session {
         live.at_tick = Some((now, bytes));
     }
 
-    /// What to show.
+    /// Returns the session as it is to be shown.
     pub fn view(&self) -> SessionView {
         self.view_at(&self.moment())
     }
 
-    /// What moves while the session lives, as it is now: what [`Session::view`] shows, without its texts.
+    /// Returns the changing part of what [`Session::view`] shows, without its texts.
     pub fn moment(&self) -> Moment {
         let live = self.live();
         let progress = live.progress();
@@ -418,7 +426,7 @@ impl Session {
         }
     }
 
-    /// What to show of it as it was at a moment.
+    /// Returns the session as it is to be shown with the values of a moment.
     pub fn view_at(&self, moment: &Moment) -> SessionView {
         let (viewer, progress) = (&self.0.viewer, &moment.progress);
         SessionView {
@@ -443,13 +451,13 @@ impl Session {
     }
 
     fn live(&self) -> MutexGuard<'_, Live> {
-        // Single values that are shown.
+        // Only single values for display.
         supervise::whole(self.0.live.lock())
     }
 }
 
-/// Ends sessions that have not asked for media, so that others can be admitted; the desk has let go of them already. Their
-/// protocols hear of it later.
+/// Ends sessions that have not requested media, so that others can be admitted; the desk has
+/// already removed them. Their protocols are notified later.
 pub(crate) fn end_for_others(register: &Register<Session>, bookings: &[BookingId]) {
     for session in register.by_bookings(bookings) {
         if let Some(ended) = session.end_quietly(EndReason::MadeRoom) {
@@ -466,7 +474,7 @@ impl Live {
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Never the token: debug output ends in logs.
+        // Never the token: debug output ends up in logs.
         f.debug_struct("Session")
             .field("id", &self.0.id)
             .field("title", &self.0.viewer.title)

@@ -1,8 +1,9 @@
-//! Which user a viewer is, and how that is known to be true: `?user=NAME&sign=…` in the film's address, signed with a key
-//! that only the operator's portal has.
+//! Which user a viewer is, verified by a signature: `?user=NAME&sign=…` in the film's URL, signed
+//! with a key that only the operator's portal has.
 //!
-//! The name serves to count a user's viewers ([`reelway_admission::Limits`]); it grants no access. Anybody can read the
-//! addresses that carry it, and a viewer with another user's address counts as that user's.
+//! The name serves to count a user's viewers ([`reelway_admission::Limits`]); it grants no access.
+//! Anybody can read the URLs that carry it, and a viewer with another user's URL counts as that
+//! user's.
 
 use std::fmt;
 
@@ -10,28 +11,28 @@ use percent_encoding::percent_decode_str;
 use reelway_admission::Refusal;
 use ring::hmac::{HMAC_SHA256, Key, verify};
 
-/// Least bytes of a key: as many as nobody guesses.
+/// Minimum key length in bytes: too long to guess.
 const LEAST_KEY: usize = 16;
-/// Most bytes of a name.
+/// Maximum length of a name in bytes.
 const MOST_NAME: usize = 64;
 
-/// Knows users by what their addresses say of them; without a key nobody is known, and what addresses say does not count.
+/// Identifies users by their URLs. Without a key no user is known, and names in URLs are ignored.
 #[derive(Clone, Default)]
 pub struct Users(Option<Key>);
 
 impl fmt::Debug for Users {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the key.
+        // Do not print the key.
         let known = self.0.as_ref().map(|_| "by their signatures");
         f.debug_tuple("Users").field(&known).finish()
     }
 }
 
 impl Users {
-    /// With the key that names are signed with.
+    /// Creates an identifier of users whose names are signed with this key.
     ///
     /// # Errors
-    /// It is shorter than 16 bytes; in words.
+    /// The key is shorter than 16 bytes; returns a message.
     pub fn signed_with(key: &[u8]) -> Result<Users, String> {
         if key.len() < LEAST_KEY {
             let len = key.len();
@@ -42,15 +43,15 @@ impl Users {
         Ok(Users(Some(Key::new(HMAC_SHA256, key))))
     }
 
-    /// Whether signatures are looked at.
+    /// Whether signatures are checked.
     pub fn are_known(&self) -> bool {
         self.0.is_some()
     }
 
-    /// The user that an address with this query is of; `None` where it names nobody, or nobody is known here.
+    /// Returns the user named by this query; `None` if it names none, or users are not known here.
     ///
     /// # Errors
-    /// It names a user, and the signature is not of that name.
+    /// It names a user, but the signature does not match the name.
     pub(crate) fn of(&self, query: Option<&str>) -> Result<Option<String>, Refusal> {
         let (Some(key), Some(query)) = (&self.0, query) else {
             return Ok(None);
@@ -80,14 +81,15 @@ impl Users {
     }
 }
 
-/// The value of a query's part with this name. Some clients append a path to an address as a whole, query and all.
+/// Returns the value of a query parameter. Some clients append a path to a whole URL, including its
+/// query.
 fn part<'a>(query: &'a str, name: &str) -> Option<&'a str> {
     let mut parts = query.split('&').filter_map(|part| part.split_once('='));
     let (_, value) = parts.find(|(of, _)| *of == name)?;
     value.split('/').next()
 }
 
-/// Of hexadecimal digits.
+/// Decodes 64 hexadecimal digits.
 fn bytes(hex: &str) -> Option<Vec<u8>> {
     let pairs = hex.as_bytes().chunks(2);
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();

@@ -1,4 +1,4 @@
-//! What is shown of a session.
+//! A session as it is shown.
 
 use serde::Serialize;
 
@@ -28,26 +28,26 @@ impl State {
     }
 }
 
-/// How far a session has come, as its protocol knows it. What a protocol cannot know is `None`.
+/// A session's progress, as its protocol knows it. Values that a protocol cannot know are `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     /// What the viewer is doing.
     pub state: State,
-    /// Presentation time now playing, in seconds.
+    /// Current presentation time in seconds.
     pub position: Option<f64>,
     /// Media bytes sent.
     pub bytes: u64,
     /// Packets sent (RTP) or answers given (HTTP).
     pub packets: u64,
-    /// Packets the viewer reports as lost.
+    /// Packets that the viewer reported as lost.
     pub lost: Option<u64>,
-    /// Interarrival jitter the viewer reports, in milliseconds.
+    /// Interarrival jitter that the viewer reported, in milliseconds.
     pub jitter_ms: Option<f64>,
     /// 99th percentile of lateness against the timetable, in milliseconds.
     pub late_p99_ms: Option<f64>,
     /// Greatest lateness, in milliseconds.
     pub late_max_ms: Option<f64>,
-    /// Frames that were left out because they would have come too late.
+    /// Frames left out because they would have arrived too late.
     pub dropped_frames: Option<u64>,
 }
 
@@ -56,9 +56,9 @@ pub struct Progress {
 pub struct Moment {
     /// How the film is delivered.
     pub protocol: Protocol,
-    /// Bits a second over the last seconds.
+    /// Bits per second over the last seconds.
     pub rate: u64,
-    /// How far it has come.
+    /// The session's progress.
     pub progress: Progress,
 }
 
@@ -71,11 +71,11 @@ pub struct SessionView {
     pub protocol: Protocol,
     /// The viewer's address.
     pub peer: String,
-    /// The user, if the address of the request names one and is signed.
+    /// The user, if the request's URL names one and is signed.
     pub user: Option<String>,
-    /// What the viewer's program calls itself.
+    /// The name of the viewer's program.
     pub user_agent: Option<String>,
-    /// Title being watched.
+    /// The title being watched.
     pub title: String,
     /// What the viewer is doing.
     pub state: State,
@@ -85,15 +85,15 @@ pub struct SessionView {
     pub duration: f64,
     /// When the session began, RFC 3339 in UTC.
     pub started: String,
-    /// Bits a second over the last seconds.
+    /// Bits per second over the last seconds.
     pub rate: u64,
     /// Media bytes sent.
     pub bytes: u64,
     /// Packets sent or answers given.
     pub packets: u64,
-    /// Packets the viewer reports as lost.
+    /// Packets that the viewer reported as lost.
     pub lost: Option<u64>,
-    /// Jitter the viewer reports, in milliseconds.
+    /// Jitter that the viewer reported, in milliseconds.
     pub jitter_ms: Option<f64>,
     /// 99th percentile of lateness, in milliseconds.
     pub late_p99_ms: Option<f64>,

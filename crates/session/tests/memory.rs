@@ -1,5 +1,5 @@
-//! What films need takes bounded memory, however many long ones are watched at once. In a program of its own: the memory under
-//! curves is counted for the whole process.
+//! Films' demand takes bounded memory, however many long films are watched at once. A separate
+//! program, because the memory of curves is counted for the whole process.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use reelway_sys::FileIdentity;
 
 const SECONDS: u32 = 2 * 3600;
 
-/// A film of two hours, of groups of a second of which one in four has nine times the bytes of the others.
+/// Returns a two-hour film of one-second groups, every fourth of which has nine times the bytes of
+/// the others.
 fn film(number: u64) -> Arc<Film> {
     let group = |number: u32| Group {
         first: number * 25,
@@ -43,7 +44,7 @@ fn film(number: u64) -> Arc<Film> {
         ..Track::new(1, Kind::Video, codec, 1000)
     };
     let title = Title::new(vec![track]);
-    // A film without samples: its groups are all that is known.
+    // A film without samples: only its groups are known.
     let samples: Arc<dyn Samples> = Arc::new(Vec::new());
     Arc::new(Film {
         name: format!("film{number}"),
@@ -60,7 +61,7 @@ fn film(number: u64) -> Arc<Film> {
     })
 }
 
-/// What two viewers of it are booked by.
+/// Returns the curves by which two of its viewers are booked.
 fn books(demand: &Demand) -> [Curve; 2] {
     assert!(demand.disk().total() > 0);
     [Carriage::UdpV4, Carriage::Http].map(|carriage| {
@@ -109,7 +110,7 @@ fn three_hundred_films_of_two_hours_take_little_memory_and_are_booked_for_no_les
     }
     assert!(more > 0, "there was none for this one");
 
-    // Viewers of the exact one who go on in the middle of it are booked by a curve of their own each.
+    // Viewers of the exact film who continue in its middle each have a booking curve of their own.
     let mut curves = Curves::<u32>::new(&config());
     let wants = Wants {
         demand: watched[0].0.clone(),
@@ -126,7 +127,7 @@ fn three_hundred_films_of_two_hours_take_little_memory_and_are_booked_for_no_les
     assert!((1..16 << 10).contains(&each), "{each} bytes each");
     drop(went_on);
 
-    // Nobody watches any more: there is room again.
+    // Once nobody watches, there is room again.
     watched.clear();
     assert_eq!(watch(1000).0.wire(&[0], Carriage::UdpV4).bins(), whole);
 }

@@ -1,11 +1,11 @@
-//! The first seed in which a rule is broken.
+//! Finds the first seed in which a rule is broken.
 //!
 //! ```text
 //! cargo run --release -p reelway-sim --example hunt -- [SEEDS]
 //! ```
 //!
-//! Exit code 0: there is one, and it is printed with what is broken. 1: there is none among so many seeds (1,000 by
-//! default).
+//! Exit code 0: a seed was found, and is printed with the violation. 1: none of the seeds (1,000 by
+//! default) breaks a rule.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,8 @@
-//! Answers over HTTP, window by window: each is asked for when it is its time, read, handed over and taken.
+//! Answers over HTTP, window by window: each is requested when it is due, read, handed
+//! over and received.
 //!
-//! An answer has one window on its way at a time. (The server asks for the next one while a fast connection takes this one.)
+//! An answer has one window in transit at a time. (The server requests the next one while a fast
+//! connection receives this one.)
 
 use std::ops::Range;
 use std::time::Duration;
@@ -17,15 +19,15 @@ use crate::node::{Ask, For, Held, Node};
 use crate::trace::Line;
 use crate::world::{BLOCK, LEAD};
 
-/// Film seconds after which a player has what it plays next, whatever comes of its beginning.
+/// Film seconds after which a player has enough buffered, however slowly it began.
 const WELL_BEGUN: f64 = 20.0;
-/// A connection of so many times the film's rate is fast.
+/// A connection with this many times the film's rate is fast.
 const FAST: u64 = 4;
-/// After which a connection is closed whose client takes nothing.
+/// The time after which a connection is closed whose client reads nothing.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Node {
-    /// The answer goes on, when it is its time: the next window is asked for.
+    /// Continues an answer when its time has come: the next window is requested.
     pub fn answers(&mut self, answering: Answering) {
         let (id, track, now) = (answering.viewer, answering.track, self.now);
         let Some(fetcher) = self.fetchers.get_mut(&id) else {
@@ -103,7 +105,7 @@ impl Node {
         });
     }
 
-    /// A window's blocks are here, or cannot be read.
+    /// Handles a window's blocks that were read, or that cannot be read.
     pub fn window_read(&mut self, ask: &Ask, answering: Answering, held: Option<Held>) {
         let id = answering.viewer;
         if let Some(held) = &held {
@@ -142,7 +144,7 @@ impl Node {
         let answer = answer.and_then(|fetcher| fetcher.answer(answering));
         match answer {
             Some(answer) if answer.leave > 0 => self.pins_window(ask, answering, held),
-            // They are copied.
+            // Without permission to pin, they are copied.
             _ => self.lets_go(held),
         }
         let pinned = self.pinned_over_http();
@@ -156,7 +158,7 @@ impl Node {
         self.handed(answering);
     }
 
-    /// Bytes of a film in a file are what was put in.
+    /// Checks that bytes of a film in a file have the known content.
     fn compares(&mut self, ask: &Ask, range: Range<u64>, held: &Held) {
         let film = &self.films[ask.film];
         let Some(played) = film.played(range.clone()) else {
@@ -174,14 +176,14 @@ impl Node {
         }
     }
 
-    /// Blocks that answers pin.
+    /// Returns the number of blocks that answers pin.
     pub fn pinned_over_http(&self) -> usize {
         let tracks = self.fetchers.values().flat_map(|fetcher| &fetcher.tracks);
         let answers = tracks.flat_map(|track| &track.answer);
         answers.map(|answer| answer.pins.len()).sum()
     }
 
-    /// A window is handed over to the connection, which needs some time for it.
+    /// Hands a window over to the connection, which needs some time for it.
     fn handed(&mut self, answering: Answering) {
         let (id, track, now) = (answering.viewer, answering.track, self.now);
         let Some(fetcher) = self.fetchers.get_mut(&id) else {
@@ -213,7 +215,7 @@ impl Node {
             track,
             bytes,
         });
-        // The first window of a beginning always may, and each may be a debt.
+        // The first window after a beginning is always allowed, and each may be a debt.
         if was > may + 1e-3 {
             let what = format!(
                 "viewer {id} has been sent {was:.3} s of track {track} in {:.3} s, and {may:.3} s are booked",
@@ -232,7 +234,7 @@ impl Node {
         self.goes_out(answering, bytes, limit);
     }
 
-    /// The viewer has a window.
+    /// Handles that the viewer has received a window.
     pub fn is_taken(&mut self, answering: Answering) {
         let (id, track, now) = (answering.viewer, answering.track, self.now);
         let Some(fetcher) = self.fetchers.get_mut(&id) else {
@@ -258,7 +260,7 @@ impl Node {
         fetcher
             .place
             .ends(of.kind.into(), segment.into(), true, now);
-        // A player that had nothing left goes on from where it stood.
+        // A player that had run dry continues from where it stopped.
         fetcher.clock = (now, fetcher.position(now));
         let fetching = &mut fetcher.tracks[track];
         let end = of.start(segment).zip(of.duration(segment));
@@ -269,7 +271,7 @@ impl Node {
         self.fetches(id, track, turn);
     }
 
-    /// Once a second: players with fast connections do not run dry.
+    /// Once a second: checks that players with fast connections do not run dry.
     pub fn check_supply(&mut self) {
         if self.explains(self.now) {
             return;
@@ -292,7 +294,7 @@ impl Node {
         }
     }
 
-    /// What an answer pinned is let go.
+    /// Releases what an answer pinned.
     fn gives_back(&mut self, id: u64, track: usize) {
         let fetcher = self.fetchers.get_mut(&id);
         let answer = fetcher.and_then(|fetcher| fetcher.tracks[track].answer.as_mut());
@@ -313,7 +315,7 @@ impl Node {
         self.release();
     }
 
-    /// The connection of an answer is closed, as its client takes nothing.
+    /// Closes the connection of an answer whose client reads nothing.
     pub fn is_cut(&mut self, answering: Answering) {
         let fetcher = self.fetchers.get_mut(&answering.viewer);
         if fetcher.is_some_and(|fetcher| fetcher.answer(answering).is_some()) {
@@ -321,7 +323,7 @@ impl Node {
         }
     }
 
-    /// An answer is broken off, if there is one.
+    /// Aborts an answer, if there is one.
     pub fn breaks_off(&mut self, id: u64, track: usize) {
         self.gives_back(id, track);
         let now = self.now;
@@ -336,7 +338,7 @@ impl Node {
     }
 }
 
-/// Film seconds that a byte of the answer at hand plays.
+/// Returns the film seconds that a byte of the current answer plays.
 fn seconds_per_byte(film: &Film, track: usize, fetcher: &Fetcher) -> f64 {
     let answer = fetcher.tracks[track].answer.as_ref();
     let of = &film.package.tracks()[track];

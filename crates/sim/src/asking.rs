@@ -1,7 +1,7 @@
-//! What clients over RTSP do: they ask, are answered, and leave.
+//! The actions of RTSP clients: they send requests, receive responses, and leave.
 //!
-//! Requests and answers are text, and take no time on their way. A client asks nothing before it was answered, as the
-//! machine expects of connections.
+//! Requests and responses are text, and travel in no time. A client sends no request before the
+//! last one was answered, as the machine expects of connections.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,17 +18,17 @@ use crate::node::Node;
 use crate::trace::Line;
 use crate::viewer::State;
 
-/// What requests are answered with: they are done, wait for a better time, or come too late for the session.
+/// The valid responses to requests: success, try later, or too late for the session.
 const ANSWERS: [u16; 4] = [200, 453, 454, 503];
-/// And with this where the film cannot be read.
+/// Also valid if the film cannot be read.
 const CANNOT: u16 = 500;
-/// A request is answered within this, ns: places are held back for ten seconds at most.
+/// A request is answered within this time, ns: places are held back for at most ten seconds.
 const ANSWERED: Nanos = 20 * SECOND;
-/// How long after its silence a session has ended, ns.
+/// How long after the session timeout a silent session must have ended, ns.
 const ENDS: Nanos = 5 * SECOND;
 
 impl Node {
-    /// A viewer connects, and asks for their first track.
+    /// Connects a viewer, who requests their first track.
     pub fn connects(&mut self, id: u64, film: usize, wish: Nanos, never_plays: bool) {
         let client = Client {
             film,
@@ -51,20 +51,20 @@ impl Node {
         self.asks_over_rtsp(id, Asked::Setup(0));
     }
 
-    /// Whether a viewer is a client that could ask for something now.
+    /// Returns whether a viewer is a client that may send a request now.
     pub fn may_ask(&self, id: u64) -> bool {
         let client = self.clients.get(&id);
         client.is_some_and(|client| client.asked.is_none())
     }
 
-    /// A client asks for what it was to ask for later, if it still can.
+    /// Sends a scheduled request, if the client still may.
     pub fn asks_later(&mut self, id: u64, asked: Asked) {
         if self.may_ask(id) && !self.closing {
             self.asks_over_rtsp(id, asked);
         }
     }
 
-    /// A client asks.
+    /// Sends a client's request.
     pub fn asks_over_rtsp(&mut self, id: u64, asked: Asked) {
         let Some(client) = self.clients.get_mut(&id) else {
             return;
@@ -118,7 +118,7 @@ impl Node {
         self.happens_over_rtsp(event);
     }
 
-    /// A client is answered.
+    /// Handles a response to a client.
     pub fn answers_over_rtsp(&mut self, id: u64, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes);
         let status: u16 = text
@@ -184,7 +184,7 @@ impl Node {
                     Event::Asks(id, Asked::Play(None)),
                 );
             }
-            // A viewer who seeks goes on where they were; others give up.
+            // A viewer who seeks stays at their position; others give up.
             Some(Asked::Play(Some(_)))
                 if self
                     .viewers
@@ -199,7 +199,8 @@ impl Node {
         }
     }
 
-    /// A client's connection is closed. A session over UDP stays until it has been silent for too long.
+    /// Closes a client's connection. A session over UDP stays until it has been silent
+    /// for too long.
     pub fn hangs_up(&mut self, id: u64) {
         if self.clients.remove(&id).is_some() {
             self.silent.insert(id, self.now);
@@ -207,7 +208,7 @@ impl Node {
         }
     }
 
-    /// A client does something else.
+    /// Lets a client do something else.
     pub fn changes_over_rtsp(&mut self, id: u64) {
         let what = self.random.within(0, 10);
         let Some(viewer) = self.viewers.get(&id).filter(|_| self.may_ask(id)) else {
@@ -235,7 +236,7 @@ impl Node {
         }
     }
 
-    /// Once a second: receivers report, and the machine looks who is silent.
+    /// Once a second: receivers send reports, and the machine looks for silent sessions.
     pub fn reports_over_rtsp(&mut self) {
         let there = self
             .clients
@@ -250,7 +251,7 @@ impl Node {
         self.happens_over_rtsp(What::Tick { heard_until });
     }
 
-    /// Every request is answered in time, and the sessions of those end who say nothing any more.
+    /// Checks that every request is answered in time, and that silent sessions end.
     fn check_sessions(&mut self) {
         let now = self.now;
         let waits =
@@ -279,7 +280,7 @@ impl Node {
         }
     }
 
-    /// All leave.
+    /// Disconnects all clients at the end of the run.
     pub fn ends_over_rtsp(&mut self) {
         for id in self.clients.keys().copied().collect::<Vec<_>>() {
             self.hangs_up(id);
@@ -289,7 +290,7 @@ impl Node {
         }
     }
 
-    /// A client's film is over; it leaves.
+    /// Handles the end of a client's film; the client leaves.
     pub fn finished_over_rtsp(&mut self, id: u64) {
         if let Some(viewer) = self.viewers.get_mut(&id) {
             viewer.state = State::Paused;

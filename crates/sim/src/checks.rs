@@ -1,4 +1,4 @@
-//! What must hold, and is looked at all the time.
+//! Checks of the rules during the run.
 
 use reelway_admission::Resource;
 use reelway_cache::BlockId;
@@ -11,11 +11,12 @@ use crate::copies::Copied;
 use crate::node::{Ask, Held, Node};
 use crate::world::{BLOCK, Page};
 
-/// Seconds to come in which no load may be left: longer than any film.
+/// The number of future seconds in which no load may be left: longer than any film.
 const TO_COME: u64 = 600;
 
 impl Node {
-    /// A viewer is given blocks: the right ones, and nobody has them for another film.
+    /// Checks that a viewer is given the right blocks, and that their pages are not in use for
+    /// another film.
     pub fn pinned(&mut self, ask: &Ask, held: &Held) {
         let film = self.films[ask.film].number;
         if held.len() as u32 != ask.blocks {
@@ -48,7 +49,7 @@ impl Node {
         }
     }
 
-    /// A pin is about to be let go.
+    /// Checks a pin that is about to be released.
     pub fn unpinned(&mut self, pin: &Pin<Page>) {
         let page = pin.number();
         let Some((id, count)) = self.pins.get_mut(&page) else {
@@ -62,7 +63,7 @@ impl Node {
         self.stays(page, id);
     }
 
-    /// A page that was pinned holds what it held.
+    /// Checks that a pinned page still holds its block.
     fn stays(&mut self, page: u32, id: BlockId) {
         let holds = self.pool.holds(page);
         if holds != Some(id) {
@@ -72,12 +73,13 @@ impl Node {
         }
     }
 
-    /// A viewer has no more blocks than are booked for their place in the film, or than are held from there on within a
-    /// quarter second of it: the next group is asked for as soon as the last packet of the one before has left, which is
-    /// shortly before the one at hand begins. Over a limited link it may be that much longer before. A viewer whom a fault has
-    /// left behind holds older blocks as well, for as long as that takes.
+    /// Checks that a viewer has no more blocks than are booked for their position in the film, or
+    /// than are held within the following quarter second: the next group is requested as soon as
+    /// the last packet of the previous one has left, which is shortly before the current one
+    /// begins. Over a limited link that may be earlier by as much as it sends ahead. A viewer whom
+    /// a fault has delayed holds older blocks as well, until they have caught up.
     pub fn check_pins(&mut self, id: u64) {
-        // Those who do not read are bounded by what all of them may have together.
+        // Viewers who do not read are limited by what all of them may pin together.
         let Some(viewer) = self.viewers.get(&id).filter(|viewer| !viewer.is_behind()) else {
             return;
         };
@@ -105,7 +107,7 @@ impl Node {
         }
     }
 
-    /// Different blocks that a viewer has pinned.
+    /// Returns the number of different blocks that a viewer has pinned.
     pub fn pinned_by(&self, id: u64) -> u64 {
         let place = self.lane.place_of(id);
         let stream = place.and_then(|place| self.lane.stream(place));
@@ -121,7 +123,7 @@ impl Node {
         pages.len() as u64
     }
 
-    /// Once a second.
+    /// The checks of each second.
     pub fn check_second(&mut self) {
         let pins: Vec<(u32, BlockId)> = self
             .pins
@@ -146,7 +148,7 @@ impl Node {
         let books = self.desk.books();
         let second = books.second();
         let booked = books.load(Resource::Memory, second).div_ceil(BLOCK);
-        // What answers over HTTP pin is set aside.
+        // Memory for answers over HTTP is set aside.
         let fetched = self.pinned_over_http();
         let pinned = self.pins.len().saturating_sub(fetched) as u64;
         self.counters.seconds += 1;
@@ -162,7 +164,7 @@ impl Node {
         self.owes();
     }
 
-    /// When all have left and all reads are done.
+    /// The checks after all viewers have left and all reads are complete.
     pub fn check_end(&mut self) {
         for tag in self.asked.keys().copied().collect::<Vec<_>>() {
             self.broken(

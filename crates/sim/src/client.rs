@@ -1,4 +1,4 @@
-//! Clients over RTSP, and the server's machine with its films.
+//! RTSP clients, and the server's machine with its films.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,43 +13,44 @@ use reelway_time::Monotonic;
 
 use crate::film::Film as Played;
 
-/// The machine: viewers are its connections' write sides, and films go by their numbers.
+/// The machine: viewers stand for the write sides of its connections, and films are
+/// identified by number.
 pub(crate) type Server = Machine<u64, usize>;
 
 /// How long a session may be silent.
 pub(crate) const SILENCE: Duration = Duration::from_secs(10);
 
-/// What a client has asked for.
+/// A client's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// This track, counted from 0.
     Setup(usize),
-    /// To play from here on; `None`: from where it stands.
+    /// Play from this position on; `None`: from the current one.
     Play(Option<Nanos>),
     Pause,
     Teardown,
 }
 
-/// A client.
+/// An RTSP client.
 pub(crate) struct Client {
     pub film: usize,
-    /// Where the first play is to begin.
+    /// The position at which the first play should begin.
     pub wish: Nanos,
-    /// It wants its film through its own connection.
+    /// Whether it wants its film over its own connection.
     pub is_interleaved: bool,
-    /// It has no more to say when its first track is set up.
+    /// Whether it sends no more requests once its first track is set up.
     pub never_plays: bool,
-    /// What it waits for.
+    /// The request whose response it waits for.
     pub asked: Option<Asked>,
-    /// Since when it waits, or when it last did.
+    /// When it began to wait for the last request's response.
     pub asked_at: Monotonic,
     pub cseq: u32,
     pub session: Option<String>,
-    /// What RTP-Info said of each track, until the packet of this number has come.
+    /// The sequence number that RTP-Info gave for each track, until the first packet has come.
     pub told: [Option<u16>; 2],
 }
 
-/// The machine of a server that has no viewers.
+/// Creates the machine of a server without viewers.
 pub(crate) fn server() -> Server {
     let mut number = 0u32;
     Machine::new(Settings {
@@ -66,7 +67,7 @@ pub(crate) fn server() -> Server {
     })
 }
 
-/// A film as the machine has it.
+/// Returns a film as the machine describes it.
 pub(crate) fn described(film: &Played, number: usize) -> Option<Arc<Film<usize>>> {
     let identity = Identity {
         id: number as u64,
@@ -93,7 +94,7 @@ pub(crate) fn viewer_of(session: &str) -> Option<u64> {
     session.strip_prefix("viewer-")?.parse().ok()
 }
 
-/// A viewer's address.
+/// Returns a viewer's address.
 pub(crate) fn address(id: u64) -> IpAddr {
     IpAddr::from([10, 0, 0, (id % 250) as u8])
 }

@@ -1,4 +1,4 @@
-//! Viewers come and are judged, seek, pause, resume, and leave.
+//! Viewers arrive and are judged, seek, pause, resume and leave.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use crate::node::Node;
 use crate::trace::Line;
 use crate::viewer::{Sent, State, Viewer};
 
-/// For how long a place is held for a newcomer.
+/// How long a place is held for a newcomer.
 const HELD: Duration = Duration::from_secs(3);
-/// Between two tries to resume.
+/// The time between two attempts to resume.
 const AGAIN: Duration = Duration::from_secs(3);
 
 impl Node {
-    /// A viewer comes, is judged, and a place is held for them.
+    /// Lets a viewer arrive, who is judged and for whom a place is held.
     pub fn come(&mut self) {
         let id = self.came;
         self.came += 1;
@@ -58,7 +58,7 @@ impl Node {
             ..Viewer::new(film, booking, starts_in, at)
         };
         self.viewers.insert(id, viewer);
-        // Others are to agree: they do, or do not, or are not heard of any more.
+        // Other parties must agree: they do, or do not, or never respond.
         let after = Duration::from_millis(self.random.within(0, 20));
         match self.random.within(0, 40) {
             0 => self.after(after, Event::Confirm(id, false)),
@@ -67,7 +67,7 @@ impl Node {
         }
     }
 
-    /// So many clients over RTSP come at once, and never play.
+    /// Lets many RTSP clients connect at once that never play.
     pub fn crowd(&mut self, many: u64) {
         for _ in 0..many {
             let (id, film) = (self.came, self.any_film());
@@ -76,13 +76,13 @@ impl Node {
         }
     }
 
-    /// One of the films that there are now.
+    /// Returns one of the current films.
     fn any_film(&mut self) -> usize {
         *self.random.one_of(&self.titles)
     }
 
-    /// A newcomer who gets a film this way and plays it from a place on is judged. If they are admitted, their place is held
-    /// until they are confirmed, or until this moment.
+    /// Judges a newcomer who receives `film` over `carriage` and plays it from `at` on. If they are
+    /// admitted, their place is held until they are confirmed, or until `until`.
     pub fn reserve(
         &mut self,
         id: u64,
@@ -126,7 +126,7 @@ impl Node {
         outcome.answer
     }
 
-    /// The same where nobody else has to agree: they are confirmed at once.
+    /// The same if no other party must agree: the newcomer is confirmed at once.
     pub fn admit(
         &mut self,
         id: u64,
@@ -142,7 +142,7 @@ impl Node {
         Ok(reservation)
     }
 
-    /// A newcomer is admitted, or not.
+    /// Confirms a newcomer, or releases the reservation.
     pub fn confirm(&mut self, id: u64, yes: bool) {
         let (now, Some(viewer)) = (self.now, self.viewers.get(&id)) else {
             return;
@@ -160,7 +160,8 @@ impl Node {
         self.change_later(id);
     }
 
-    /// Nothing is heard of those who were to agree to a newcomer; the desk has to find out by itself.
+    /// Removes a newcomer for whom the other parties never responded; the desk must find
+    /// out by itself.
     pub fn forget(&mut self, id: u64) {
         if let Some(viewer) = self.viewers.remove(&id) {
             self.bookings.remove(&viewer.booking);
@@ -169,7 +170,7 @@ impl Node {
         }
     }
 
-    /// Sessions ended so that others may come in.
+    /// Ends the sessions that the desk has ended to make room for others.
     pub fn sent_away(&mut self, bookings: &[BookingId]) {
         for booking in bookings {
             if let Some(id) = self.bookings.get(booking).copied() {
@@ -185,19 +186,20 @@ impl Node {
         }
     }
 
-    /// What a viewer needs who gets a film this way, and plays it from a place to its end.
+    /// Returns what a viewer needs who receives `film` over `carriage` and plays it from `at` to
+    /// its end.
     pub fn needs(&mut self, (film, carriage): (usize, Carriage), at: Nanos) -> Needs {
         let wants = self.wants((film, carriage));
         self.curves.needs(&wants, None, (at, Nanos::MAX))
     }
 
-    /// What they take of it.
+    /// Returns what such a viewer takes of the film.
     pub fn wants(&mut self, (film, carriage): (usize, Carriage)) -> Wants {
         let wants = self.films[film].wants(carriage);
         self.curves.slowly_if_narrow(wants, None, None)
     }
 
-    /// Gives back what is booked for viewers who do not play, and books for those who do.
+    /// Releases the bookings of viewers who do not play, and books for those who do.
     pub fn keep_books(&mut self) {
         self.desk.advance(self.now);
         for id in self.viewers.keys().copied().collect::<Vec<_>>() {
@@ -220,7 +222,7 @@ impl Node {
         }
     }
 
-    /// Where a viewer is in their film.
+    /// Returns a viewer's position in their film.
     pub fn position(&self, id: u64) -> Nanos {
         let place = self.lane.place_of(id);
         let stream = place.and_then(|place| self.lane.stream(place));
@@ -229,14 +231,14 @@ impl Node {
             .unwrap_or_default()
     }
 
-    /// Where a play begins that is wished for from `wish` on: as the server finds it.
+    /// Returns where a play begins for the requested position `wish`, as the server finds it.
     fn beginning(&self, film: usize, wish: Nanos) -> Nanos {
         let film = &self.films[film];
         let found = film.script.outline.locate(&film.tracks(), wish);
         found.map_or(wish, |found| found.at)
     }
 
-    /// A viewer's beginning has come.
+    /// Handles the time at which a viewer's film begins.
     pub fn begin_film(&mut self, id: u64, epoch: u32) {
         let waits = |viewer: &&Viewer| viewer.epoch == epoch && viewer.state == State::Waiting;
         let Some(viewer) = self.viewers.get(&id).filter(waits) else {
@@ -253,7 +255,7 @@ impl Node {
         self.after(Duration::from_millis(after), Event::Change(id));
     }
 
-    /// A viewer does something.
+    /// Lets a viewer do something.
     pub fn change(&mut self, id: u64) {
         if self.fetchers.contains_key(&id) {
             return self.changes_over_http(id);
@@ -279,7 +281,8 @@ impl Node {
         self.change_later(id);
     }
 
-    /// Books the film from a place on, instead of what was booked; whether that is granted.
+    /// Books the film from `at` on instead of the previous booking; returns whether
+    /// that is granted.
     pub fn rebook(&mut self, id: u64, at: Nanos, may_refuse: bool) -> bool {
         let Some(viewer) = self.viewers.get(&id) else {
             return false;
@@ -314,7 +317,7 @@ impl Node {
         self.acts();
     }
 
-    /// What is sent from now on does not follow what was sent.
+    /// Resets the state for a new position: the next packets do not follow those sent so far.
     pub fn goes_elsewhere(&mut self, id: u64, at: Nanos) {
         if let Some(viewer) = self.viewers.get_mut(&id) {
             (viewer.at, viewer.state) = (at, State::Preparing);
@@ -340,7 +343,7 @@ impl Node {
         self.after(Duration::from_millis(after), Event::Resume(id));
     }
 
-    /// A viewer's stream stands. Where.
+    /// Pauses a viewer's stream, and returns its position.
     pub fn stands(&mut self, id: u64) -> Option<Nanos> {
         let at = self.lane.pause(id, self.now.nanos());
         self.acts();
@@ -357,14 +360,14 @@ impl Node {
         at
     }
 
-    /// Whether a viewer came over RTSP.
+    /// Returns whether a viewer came over RTSP.
     pub fn is_over_rtsp(&self, id: u64) -> bool {
         self.viewers
             .get(&id)
             .is_some_and(|viewer| viewer.is_over_rtsp)
     }
 
-    /// A viewer who pauses wants to go on.
+    /// Lets a paused viewer try to resume.
     pub fn resume(&mut self, id: u64) {
         let Some(viewer) = self.viewers.get_mut(&id) else {
             return;
@@ -388,7 +391,7 @@ impl Node {
         }
     }
 
-    /// A viewer leaves.
+    /// Lets a viewer leave.
     pub fn leave(&mut self, id: u64, why: &'static str) {
         let Some(mut viewer) = self.viewers.remove(&id) else {
             return;

@@ -1,20 +1,20 @@
-//! What is run, and what comes of it.
+//! The configuration, the rules and the outcome of a run.
 
 use std::fmt;
 use std::time::Duration;
 
-/// What is run.
+/// The configuration of a run.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Viewers who come.
+    /// The number of viewers.
     pub viewers: u32,
-    /// Seconds in which they come and watch; then those who are still there leave.
+    /// Seconds in which viewers arrive and watch; then the remaining ones leave.
     pub seconds: u64,
     /// Whether faults are injected, in every second seed.
     pub faults: bool,
-    /// Whether lines are kept to be read.
+    /// Whether the lines of the trace are kept.
     pub trace: bool,
-    /// Something is done wrong on purpose, so that tests can see the checks fail.
+    /// A deliberate error of the model, with which tests see the checks fail.
     pub wrong: Option<Wrong>,
 }
 
@@ -30,84 +30,92 @@ impl Default for Config {
     }
 }
 
-/// What the model can be made to do wrong, to show that a check finds it.
+/// Errors that the model can make, to show that a check finds them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// One in four viewers who leave keeps a block pinned.
     PinLeaked,
     /// One in four viewers who leave stays booked.
     BookingKept,
-    /// One answer in fifty is given twice.
+    /// One answer in fifty is delivered twice.
     AnsweredTwice,
     /// Viewers hold a group's blocks until the next group has ended too.
     HeldTooLong,
-    /// The disk has an eighth of the speed that is booked, and says nothing.
+    /// The disk has an eighth of the speed that is booked, and does not report it.
     SlowDisk,
-    /// The limited link carries half of what is booked, and says nothing.
+    /// The limited link carries half of what is booked, and does not report it.
     SlowLink,
     /// One read in fifty brings the block of another film.
     OtherBlock,
-    /// A byte in each block of a view is another one, once it was compared.
+    /// A byte in each block of a view changes after the block was compared.
     OtherByte,
-    /// Memory for copies of blocks is filled again while sockets still have it.
+    /// Memory for copies of blocks is reused while sockets still have it.
     FilledAgain,
 }
 
-/// What must hold.
+/// The rules that must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
-    /// Every request to the pool is answered once, and so is every request over RTSP.
+    /// Every request to the pool and every RTSP request is answered exactly once.
     AnsweredOnce,
-    /// A block that is given to a viewer is the one that was asked for, and nobody has it for another film.
+    /// A block that is given to a viewer is the one that was requested, and its memory is in use
+    /// for no other film.
     RightBlock,
-    /// A request for blocks fails only if a read of its film has.
+    /// A request for blocks fails only if a read of its film has failed.
     Readable,
-    /// Nothing pinned is evicted or read into.
+    /// No pinned page is evicted, and no read overwrites it.
     PinnedStays,
-    /// The packets of a group are due within its time, and carry its bytes in order, out of the blocks under it.
+    /// The packets of a group are due within its time, and carry its bytes in order, from the
+    /// group's blocks.
     Planned,
-    /// A viewer pins no more than is booked for their place in the film, or for a quarter second later.
+    /// A viewer pins no more than is booked for their position in the film, or for a
+    /// quarter second later.
     WithinBooking,
-    /// Nobody who was admitted waits for blocks past their due time, or over HTTP for film, without a cause.
+    /// No admitted viewer waits for blocks beyond their deadline, or over HTTP for film,
+    /// without a cause.
     OnTime,
-    /// Packets leave at their times, frames are left out and timetables moved on only where a group came late or a fault
-    /// explains it.
+    /// Packets leave at their times; frames are left out and timetables moved only if a group came
+    /// late or a fault explains it.
     SentOnTime,
-    /// Each packet of a film, from where a viewer begins to its end, leaves once and in order, with sequence numbers that follow
-    /// one another, or is one of a frame that was left out.
+    /// Each packet of a film, from the viewer's beginning to its end, leaves once and in order,
+    /// with consecutive sequence numbers, or belongs to a frame that was left out.
     InOrder,
-    /// The first packet since PLAY has the number that RTP-Info said, and nothing comes before PLAY and after PAUSE.
+    /// The first packet after PLAY has the sequence number that RTP-Info gave, and no packet comes
+    /// before PLAY or after PAUSE.
     AsTold,
-    /// Within a millisecond a viewer is sent as many packets as the burst rule allows, at most.
+    /// Within a millisecond a viewer is sent at most as many packets as the burst rule allows.
     Burst,
-    /// What is handed to a limited link never fills more than its queue.
+    /// What is handed to a limited link never exceeds its queue.
     WithinLink,
-    /// A packet is sent again once for each time that it was asked for, and all of them are a small part of what is sent.
+    /// A packet is sent again once for each request, and retransmissions are a small part
+    /// of all packets.
     SentAgain,
-    /// Where viewers who seek and resume are judged again, nothing is booked beyond its limit.
+    /// If viewers who seek and resume are judged again, nothing is booked beyond its limit.
     WithinLimit,
-    /// The windows of a segment over HTTP are its bytes, once and in order.
+    /// The windows of a segment over HTTP contain its bytes, once and in order.
     Fetched,
-    /// Viewers over HTTP are sent no more than is booked for them.
+    /// HTTP viewers are sent no more than is booked for them.
     Paced,
-    /// What viewers over HTTP are sent gets through a limited link about as fast as it is meant to.
+    /// What HTTP viewers are sent passes a limited link about as fast as intended.
     Carried,
-    /// Answers over HTTP pin no more together than they may.
+    /// Answers over HTTP together pin no more than allowed.
     WithinBudget,
-    /// What a connection was given without a copy stays as it is until it is read.
+    /// What a connection was given without a copy stays unchanged until it is read.
     GivenStays,
-    /// A viewer over HTTP is known as long as they play, and not when they were given up.
+    /// An HTTP viewer is known as long as they play, and unknown after they were given up.
     Known,
-    /// Of films in files, the index has what was put in, blocks of views hold it, and viewers get it.
+    /// For films in files, the index contains the known content, blocks of views hold it, and
+    /// viewers receive it.
     AsPutIn,
-    /// When all have left, nothing is pinned, read or waited for.
+    /// After all viewers have left, nothing is pinned, read or waited for.
     PinsReturn,
-    /// Sessions end whose viewers are silent; when all have left, nobody is booked, and no second to come has a load.
+    /// Sessions of silent viewers end; after all have left, nothing is booked, and no future second
+    /// has a load.
     BookingsReturn,
 }
 
 impl Rule {
-    /// In words.
+    /// Returns the rule in words.
     pub fn name(self) -> &'static str {
         match self {
             Rule::AnsweredOnce => "every request is answered once",
@@ -143,14 +151,14 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Something that must not have happened.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// When, since the beginning of the run.
+    /// When it occurred, since the beginning of the run.
     pub at: Duration,
-    /// What does not hold.
+    /// The rule that does not hold.
     pub rule: Rule,
-    /// What happened.
+    /// A description of what happened.
     pub what: String,
 }
 
@@ -161,7 +169,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What happened, in numbers.
+/// Counts of what happened in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Events of the run.
@@ -170,25 +178,25 @@ pub struct Counters {
     pub admitted: u64,
     /// Viewers refused.
     pub refused: u64,
-    /// Viewers whose sessions ended so that others could come in.
+    /// Viewers whose sessions ended to make room for others.
     pub sent_away: u64,
     /// Seeks.
     pub seeks: u64,
     /// Pauses.
     pub pauses: u64,
-    /// Viewers who vanished while a read for them was under way.
+    /// Viewers who disappeared while a read for them was in progress.
     pub vanished: u64,
-    /// Viewers whose film ended with an error, as its blocks could not be read.
+    /// Viewers whose film ended with an error because its blocks could not be read.
     pub failed: u64,
-    /// Segments that viewers over HTTP have got whole.
+    /// Segments that HTTP viewers received completely.
     pub fetched: u64,
     /// Copies of blocks that connections were given.
     pub given: u64,
-    /// Viewers over HTTP of whom nothing was heard for so long that they were given up.
+    /// HTTP viewers who were given up after a long silence.
     pub given_up: u64,
     /// Requests that the pool answered.
     pub requests: u64,
-    /// Blocks asked for that were there or on their way.
+    /// Requested blocks that were in memory or being read.
     pub hits: u64,
     /// Blocks read.
     pub reads: u64,
@@ -196,52 +204,53 @@ pub struct Counters {
     pub errors: u64,
     /// Requests that found no room in the pool at first.
     pub waited_for_room: u64,
-    /// Groups that viewers came to while nothing could explain a delay.
+    /// Groups that viewers reached while nothing could explain a delay.
     pub strict: u64,
-    /// Groups that came late for a cause.
+    /// Groups that came late with a cause.
     pub late: u64,
-    /// Groups that came late as they were asked for so shortly before they were due that the disk could not be sure to read
-    /// them by then: the group before is short.
+    /// Groups that came late because they were requested so shortly before they were due that the
+    /// disk could not be sure to read them in time: the previous group is short.
     pub short_notice: u64,
-    /// Groups that came late as those of newcomers went ahead of them: these are due 200 ms after they are asked for, and
-    /// the group before is too short to ask much earlier.
+    /// Groups that came late because those of newcomers went ahead of them: the latter are due
+    /// 200 ms after the request, and the previous group is too short to request the next
+    /// one much earlier.
     pub behind_newcomers: u64,
     /// Faults injected.
     pub faults: u64,
-    /// How often a viewer had more blocks than are booked for the quarter second of the film, and not more than are held from
-    /// there on within another.
+    /// How often a viewer had more blocks than are booked for the quarter second of the film, but
+    /// no more than are held within the next one.
     pub early: u64,
     /// Packets that the kernel took.
     pub packets: u64,
-    /// Those of them that went to connections.
+    /// Packets written to connections, among these.
     pub written: u64,
     /// How often viewers over TCP stopped reading.
     pub stood: u64,
-    /// Those who were disconnected for that.
+    /// Viewers who were disconnected because of that.
     pub disconnected: u64,
-    /// Viewers over HTTP whose film was replaced.
+    /// HTTP viewers whose film was replaced.
     pub replaced: u64,
-    /// Packets that it refused.
+    /// Packets that the kernel refused.
     pub refused_packets: u64,
     /// Packets that viewers asked for again.
     pub missed: u64,
     /// Packets that were sent again.
     pub resent: u64,
-    /// Frames that were left out as they were too late.
+    /// Frames that were left out because they were too late.
     pub left_out: u64,
     /// Blocks of views that were made.
     pub made: u64,
-    /// Groups and windows of films in files that were compared with what was put in.
+    /// Groups and windows of films in files that were compared with the known content.
     pub compared: u64,
     /// Seconds of the run.
     pub seconds: u64,
-    /// Those of them at whose beginning viewers pinned more blocks, each counting all of theirs, than are booked for the
-    /// second: a booking is the mean of a second, and no fault explains the rest.
+    /// Seconds at whose beginning viewers pinned more blocks, counted per viewer, than are booked
+    /// for the second, without a fault to explain it: a booking is the mean of a second.
     pub beyond_mean: u64,
 }
 
 impl Counters {
-    /// Names and values, in the order of their declaration.
+    /// Returns names and values, in the order of their declaration.
     pub fn named(&self) -> [(&'static str, u64); 35] {
         [
             ("events", self.events),
@@ -283,14 +292,14 @@ impl Counters {
     }
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The same for the same seed and configuration.
+    /// Hash of the trace; the same for the same seed and configuration.
     pub trace_hash: u64,
-    /// What must not have happened, the first of it.
+    /// The first violations.
     pub violations: Vec<Violation>,
-    /// What happened.
+    /// Counts of what happened.
     pub counters: Counters,
     /// The lines of the run, if they are kept.
     pub trace: Vec<String>,

@@ -1,4 +1,4 @@
-//! Connections of viewers over TCP: what their readers have not read yet fills them.
+//! TCP connections of viewers: data that readers have not read yet fills them.
 
 use std::time::Duration;
 
@@ -7,29 +7,31 @@ use reelway_time::Monotonic;
 
 use crate::world::LATE;
 
-/// What a packet takes of a connection, bytes: each is taken to be full.
+/// What a packet takes of a connection, bytes: all packets count as full.
 const PACKET: u64 = 1460;
 
 /// A viewer's connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// What both ends hold, bytes.
+    /// The capacity of both ends together, bytes.
     room: u64,
-    /// Bytes a second that its reader reads.
+    /// The rate at which its reader reads, bytes per second.
     rate: u64,
-    /// What has not been read yet, bytes, at a moment.
+    /// Unread bytes at the time `at`.
     filled: u64,
     at: Monotonic,
-    /// Its reader stands still until then.
+    /// Until this time, its reader reads nothing.
     stands: Monotonic,
-    /// Since when it has not taken all that was to be written, and was not seen to have room.
+    /// Since when it has not taken everything offered, without having been seen to have room.
     refuses: Option<Monotonic>,
-    /// When it took no more, if what is sent since is late for that; and of which tracks packets have been on time since.
+    /// When it became full, while packets sent since are still late because of that; and the tracks
+    /// of which packets have been on time since.
     full: Option<(Monotonic, [bool; 2])>,
 }
 
 impl Connection {
-    /// An empty one, with room for so many bytes, whose reader reads so many a second.
+    /// Creates an empty connection with room for `room` bytes, whose reader reads `rate`
+    /// bytes per second.
     pub fn new(room: u64, rate: u64, now: Monotonic) -> Connection {
         Connection {
             room,
@@ -42,12 +44,13 @@ impl Connection {
         }
     }
 
-    /// Whether what is sent is late as its reader does not read.
+    /// Returns whether packets are late because the reader does not read.
     pub fn is_behind(&self) -> bool {
         self.full.is_some()
     }
 
-    /// Packets have been written, all or the first of them. `done`: tracks of which nothing is left.
+    /// Records that packets have been written, all or the first of them. `done` marks the tracks of
+    /// which nothing is left.
     pub fn wrote(&mut self, now: Monotonic, due: &Due, is_all: bool, done: [bool; 2]) {
         if !is_all {
             self.full = Some((now, [false; 2]));
@@ -62,7 +65,7 @@ impl Connection {
         }
     }
 
-    /// Its reader has read on.
+    /// Simulates the reader up to `now`.
     fn drain(&mut self, now: Monotonic) {
         let since = self.at.max(self.stands.min(now));
         let nanos = u128::from(now.since(since).as_nanos() as u64);
@@ -73,7 +76,8 @@ impl Connection {
         self.at = now;
     }
 
-    /// How many of so many packets it takes: the last one may be half in it, and half in the server's hands.
+    /// Returns how many of `packets` packets it takes: the last one may be only partly in it, with
+    /// the rest in the server's hands.
     pub fn takes(&mut self, now: Monotonic, packets: u32) -> u32 {
         self.drain(now);
         let room = self.room.saturating_sub(self.filled).div_ceil(PACKET);
@@ -86,7 +90,7 @@ impl Connection {
         taken
     }
 
-    /// Whether the kernel says that there is room: a third of it, as Linux has it.
+    /// Returns whether the kernel reports room: a third of the capacity, as in Linux.
     pub fn has_room(&mut self, now: Monotonic) -> bool {
         self.drain(now);
         let has_room = self.filled * 3 <= self.room * 2;
@@ -96,23 +100,23 @@ impl Connection {
         has_room
     }
 
-    /// What is written from now on is due at other times.
+    /// Resets the state for a seek: packets written from now on are due at other times.
     pub fn goes_elsewhere(&mut self) {
         (self.refuses, self.full) = (None, None);
     }
 
-    /// Nothing is to be written for a while.
+    /// Notes that nothing is to be written for a while.
     pub fn rests(&mut self) {
         self.refuses = None;
     }
 
-    /// Whether it has taken too little for so long, and has no room now.
+    /// Returns whether it has taken too little for longer than `time`, and has no room now.
     pub fn stands_for(&mut self, now: Monotonic, time: Duration) -> bool {
         let since = self.refuses;
         !self.has_room(now) && since.is_some_and(|since| now.since(since) > time)
     }
 
-    /// Its reader stands still for so long.
+    /// Makes its reader stop reading for `time`.
     pub fn stand(&mut self, now: Monotonic, time: Duration) {
         self.drain(now);
         self.stands = now + time;

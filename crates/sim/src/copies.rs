@@ -1,8 +1,8 @@
-//! Copies of blocks that connections are given as they are, and the pages of memory under them, which hold what they hold until
-//! their readers have read it.
+//! Copies of blocks that connections are given by reference, and the pages of memory under them,
+//! which must keep their contents until the readers have read them.
 //!
-//! The books are the server's. Memory is a model: pages have users, the process and the sockets that were given them, and one
-//! that nobody has may be any page next.
+//! The bookkeeping is the server's. Memory is a model: pages have users, which are the process and
+//! the sockets that were given them, and an unused page may be reused.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,38 +14,39 @@ use reelway_viewing::{Copies, Sent};
 
 use crate::world::BLOCK;
 
-/// Blocks that a frame of memory has room for: its 2 MiB in the server.
+/// The number of blocks in a frame of memory, which has 2 MiB in the server.
 const IN_A_FRAME: usize = (2 << 20) / BLOCK as usize;
 
-/// A block: of which film, and its number.
+/// A block: the film, and the block's number.
 pub(crate) type Block = (usize, u32);
 
-/// Copies of blocks, and who has been given them.
+/// Copies of blocks, and the sockets that have been given them.
 pub(crate) struct Copied {
     books: Copies<Block, Rc<Frame>, Piece>,
     memory: Rc<RefCell<Memory>>,
-    /// Pages that sockets were given, by the numbers of windows, and what is to be read from them.
+    /// Pages that sockets were given, by the numbers of windows, with the expected blocks.
     given: BTreeMap<u64, Vec<(usize, Block)>>,
     windows: u64,
-    /// Readers' times are drawn apart, so that all other seeds are as they were.
+    /// Random numbers for readers' times, drawn separately so that all other seeds stay the same.
     random: Random,
 }
 
-/// The machine's memory, as far as copies lie in it.
+/// The part of the machine's memory that holds copies.
 struct Memory {
-    /// What each page holds, and how many have it.
+    /// The contents and the number of users of each page.
     pages: Vec<(Block, u32)>,
-    /// Those that nobody has.
+    /// Unused pages.
     free: Vec<usize>,
-    /// Frames that are there, and that may be.
+    /// The number of frames in use, and the permitted number.
     frames: usize,
     most: usize,
-    /// A frame that goes leaves its pages to the next one, whoever else has them.
+    /// Whether a frame that is dropped frees its pages for the next one, even if they
+    /// have other users.
     fills_again: bool,
 }
 
 impl Memory {
-    /// A page for a frame, with a block in it.
+    /// Takes a page for a frame, and puts a block into it.
     fn take(&mut self, block: Block) -> usize {
         let page = self.free.pop().unwrap_or(self.pages.len());
         match self.pages.get_mut(page) {
@@ -55,7 +56,7 @@ impl Memory {
         page
     }
 
-    /// Someone who has a page has it no more.
+    /// Removes a user from a page.
     fn let_go(&mut self, page: usize, is_frame: bool) {
         let users = &mut self.pages[page].1;
         *users -= 1;
@@ -65,20 +66,20 @@ impl Memory {
         }
     }
 
-    /// Pages that somebody has.
+    /// Returns the number of pages in use.
     fn in_use(&self) -> usize {
         self.pages.iter().filter(|(_, users)| *users > 0).count()
     }
 }
 
-/// Memory for some copies, which goes with the last who has it.
+/// Memory for some copies, which is freed with its last user.
 pub(crate) struct Frame {
     pages: RefCell<Vec<usize>>,
     memory: Rc<RefCell<Memory>>,
 }
 
 impl Frame {
-    /// A new one, if there may be.
+    /// Creates a frame, if one more is permitted.
     fn new(memory: &Rc<RefCell<Memory>>) -> Option<Rc<Frame>> {
         let mut of = memory.borrow_mut();
         if of.frames >= of.most {
@@ -91,7 +92,7 @@ impl Frame {
         }))
     }
 
-    /// Puts a block behind what is there, if there is room.
+    /// Appends a block, if there is room.
     fn put(self: &Rc<Self>, block: Block) -> Option<Piece> {
         let mut pages = self.pages.borrow_mut();
         if pages.len() >= IN_A_FRAME {
@@ -124,7 +125,8 @@ pub(crate) struct Piece {
 }
 
 impl Copied {
-    /// No copies, and memory for some frames of them, which are filled again while sockets have their pages if that is wanted.
+    /// Creates the state without copies, with memory for some frames. If `fills_again`, frames are
+    /// reused while sockets still have their pages.
     pub fn new(mut random: Random, fills_again: bool) -> Copied {
         let frames = random.within(1, 4) as usize;
         let memory = Memory {
@@ -143,7 +145,7 @@ impl Copied {
         }
     }
 
-    /// Of a block that is about to be sent: its copy, if it is sent often.
+    /// Returns the copy of a block that is about to be sent, if it is sent often.
     pub fn copy(&mut self, block: Block) -> Option<Piece> {
         match self.books.sent(block) {
             Sent::Kept(piece) => return Some(piece),
@@ -172,7 +174,8 @@ impl Copied {
         })
     }
 
-    /// A socket is given copies of a window's blocks, and has their pages from now on. The window's number.
+    /// Gives copies of a window's blocks to a socket, which has their pages from now on. Returns
+    /// the window's number.
     pub fn give(&mut self, copies: &[(Block, Piece)]) -> u64 {
         self.windows += 1;
         let mut memory = self.memory.borrow_mut();
@@ -184,7 +187,8 @@ impl Copied {
         self.windows
     }
 
-    /// The reader has what its socket was given of a window. What was something else than it should be.
+    /// Lets the reader read what its socket was given of a window. Returns descriptions of pages
+    /// with other contents than expected.
     pub fn read(&mut self, number: u64) -> Vec<String> {
         let mut memory = self.memory.borrow_mut();
         let mut others = Vec::new();
@@ -201,13 +205,14 @@ impl Copied {
         others
     }
 
-    /// After which a reader reads what its socket has: soon, or when the machine or the network lets it.
+    /// Returns after which time a reader reads what its socket has: soon, or when the machine or
+    /// the network allows it.
     pub fn reads_after(&mut self) -> Duration {
         let most = *self.random.one_of(&[1, 50, 1_000, 30_000]);
         Duration::from_millis(self.random.within(0, most))
     }
 
-    /// When all have left: frames and pages that somebody has beside the books.
+    /// Checks at the end of the run for frames and pages in use that the bookkeeping does not know.
     pub fn left(&self) -> Option<String> {
         let memory = self.memory.borrow();
         let (frames, known) = (memory.frames, self.books.frames());

@@ -1,32 +1,32 @@
-//! A disk that reads one block after the other at a constant rate, and its faults.
+//! A disk that reads one block after another at a constant rate, and its faults.
 
 use std::time::Duration;
 
 use reelway_determinism::Random;
 use reelway_time::Monotonic;
 
-/// The longest way of a read from the device to the program.
+/// The longest time of a read's result from the device to the program.
 pub(crate) const WAY: Duration = Duration::from_micros(300);
 
 /// A disk.
 pub(crate) struct Disk {
     /// How long a block takes.
     each: Duration,
-    /// When it has done all that it was given.
+    /// When it has finished all reads that it was given.
     free_at: Monotonic,
-    /// Reads take so many times as long until then.
+    /// Until this time, reads take this many times as long.
     slow: (u32, Monotonic),
-    /// One read in so many fails until then.
+    /// Until this time, one read in this many fails.
     failing: (u64, Monotonic),
-    /// One read in so many is done in two parts until then. The server puts them together before the pool hears of it: here it is
-    /// only their time.
+    /// Until this time, one read in this many is done in two parts. The server combines them before
+    /// the pool learns of it, so only their time matters here.
     parting: (u64, Monotonic),
-    /// Nothing is read until then.
+    /// Until this time, nothing is read.
     stalled: Monotonic,
 }
 
 impl Disk {
-    /// With so many bytes a second.
+    /// Creates a disk that reads `rate` bytes per second.
     pub fn new(rate: u64, block: u64) -> Disk {
         Disk {
             each: Duration::from_nanos(block * 1_000_000_000 / rate.max(1)),
@@ -38,12 +38,12 @@ impl Disk {
         }
     }
 
-    /// Takes a read: when it is done, and whether it succeeds.
+    /// Accepts a read. Returns when it is complete, and whether it succeeds.
     pub fn read(&mut self, now: Monotonic, random: &mut Random) -> (Monotonic, bool) {
         let begins = now.max(self.free_at).max(self.stalled);
         let times = if begins < self.slow.1 { self.slow.0 } else { 1 };
         let in_parts = begins < self.parting.1 && random.once_in(self.parting.0);
-        // The rest has a way of its own.
+        // The second part has to reach the program as well.
         let (reads, ways) = if in_parts {
             (2, WAY)
         } else {

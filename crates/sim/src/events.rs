@@ -1,4 +1,4 @@
-//! What is to happen, in the order of its time.
+//! Scheduled events, in the order of their time.
 
 use std::collections::BTreeMap;
 
@@ -7,52 +7,52 @@ use reelway_time::Monotonic;
 use crate::client::Asked;
 use crate::fetcher::Answering;
 
-/// Something that is to happen.
+/// A scheduled event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
-    /// The next viewer comes.
+    /// The next viewer arrives.
     Come,
-    /// A newcomer for whom a place is reserved is admitted, or not.
+    /// A newcomer with a reservation is confirmed, or not.
     Confirm(u64, bool),
-    /// The place of a newcomer of whom nothing was heard any more is free.
+    /// The reservation of a newcomer who disappeared has expired.
     Forget(u64),
-    /// A viewer's film begins.
+    /// The time has come for a viewer's film to begin.
     Begin(u64, u32),
     /// A turn of the lane is due.
     Turn(u64),
     /// A viewer does something else.
     Change(u64),
-    /// A viewer wants to go on.
+    /// A paused viewer tries to resume.
     Resume(u64),
-    /// A client asks.
+    /// A client sends a request.
     Asks(u64, Asked),
-    /// A newcomer's place is free.
+    /// The place reserved for a newcomer is free.
     Welcome(u64),
-    /// A read is done, well or not.
+    /// A read is complete, successfully or not.
     Read(u64, bool),
-    /// The turn of an answer over HTTP.
+    /// An answer over HTTP continues.
     Answers(Answering),
-    /// The last byte of a window that was sent of it is to have left, over a limited link.
+    /// The last byte that was sent of a window should have left, over a limited link.
     Leaves(Answering),
-    /// What was sent of it has been taken.
+    /// What was sent of the answer has been taken.
     Taken(Answering),
-    /// It is taken no more.
+    /// The client stops taking the answer.
     Cut(Answering),
-    /// What a connection was given without a copy of a window has been read.
+    /// The part of a window that a connection was given without a copy has been read.
     HasRead(u64),
-    /// A viewer over HTTP asks for more of a track.
+    /// An HTTP viewer requests more of a track.
     Fetches(u64, usize, u64),
-    /// A viewer asks for a packet again: which beginning it was of, which track, and its number.
+    /// A viewer requests a packet again: number of the beginning, track, and sequence number.
     Misses(u64, u32, usize, u16),
-    /// Something goes wrong.
+    /// A fault occurs.
     Fault,
     /// The checks of each second.
     Second,
-    /// All leave.
+    /// All viewers leave.
     Close,
 }
 
-/// Events by time, then in the order in which they were arranged.
+/// Events by time, then in the order in which they were scheduled.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     pub coming: BTreeMap<(Monotonic, u64), Event>,
@@ -60,7 +60,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// A number that was not given before.
+    /// Returns a new number.
     pub fn number(&mut self) -> u64 {
         self.serial += 1;
         self.serial

@@ -1,4 +1,4 @@
-//! What goes wrong, and how long it explains that somebody waits.
+//! Faults, and how long they explain delays.
 
 use std::time::Duration;
 
@@ -12,11 +12,13 @@ use crate::node::{IN_A_FILE, Node, READING};
 use crate::trace::Line;
 use crate::viewer::Viewer;
 
-/// For how long after a fault streams may be behind, ns: the burst rule lets what has gathered leave a little at a time.
+/// For how long after a fault streams may be behind, ns: the burst rule releases the backlog a
+/// little at a time.
 const CATCHING_UP: i64 = 250_000_000;
 
 impl Node {
-    /// One of the faults, at random. Refused packets, another film and those who never play explain no delay.
+    /// Injects a random fault. Refused packets, a replaced film and clients that never play explain
+    /// no delay.
     pub fn fault(&mut self) {
         let mut seconds = Duration::from_millis(self.random.within(500, 6000));
         let mut until = self.now + seconds;
@@ -37,7 +39,8 @@ impl Node {
                 format!("the disk stalls for {millis} ms")
             }
             3 => {
-                // Half of them for less than a second, after which streams catch up; after a longer one they go on from there.
+                // Half of the standstills are shorter than a second, and streams catch up; after a
+                // longer one their timetables are moved.
                 if self.random.once_in(2) {
                     seconds /= 6;
                     until = self.now + seconds;
@@ -83,8 +86,8 @@ impl Node {
         self.excuse();
     }
 
-    /// The file of a title is replaced by another film: those who watch the one before go on with it, as it stays open, and
-    /// what is held of it and nobody uses is forgotten.
+    /// Replaces the file of a title by another film. Viewers of the previous film go on with it, as
+    /// the file stays open; blocks of it that nobody uses are forgotten.
     fn replace(&mut self) -> String {
         let title = self.random.within(0, self.titles.len() as u64) as usize;
         let (before, next) = (self.titles[title], self.films.len());
@@ -113,15 +116,16 @@ impl Node {
         format!("the file of film {before} is replaced by film {next}")
     }
 
-    /// The film that has a film's title now.
+    /// Returns the film that has a film's title now.
     pub fn is_now(&self, film: usize) -> usize {
         let title = self.films[film].name.strip_prefix("film ");
         let title = title.and_then(|number| number.parse::<usize>().ok());
         title.map_or(film, |title| self.titles[title])
     }
 
-    /// Notes whether something explains a delay at this moment: a fault, what one has left to be read, a viewer whom one
-    /// has moved beyond their booking, or viewers let through who were not judged.
+    /// Records whether something explains a delay at this moment: a fault, reads that it has
+    /// delayed, a viewer whom it has moved beyond their booking, or viewers who resumed or sought
+    /// without being judged.
     pub fn excuse(&mut self) {
         if self.now <= self.fault_until {
             self.backlog = true;
@@ -133,7 +137,7 @@ impl Node {
             || moved
             || ((!self.asks_again || self.is_unjudged) && self.is_overbooked().is_some())
         {
-            // Streams over connections need as long as the last one took to catch up with it.
+            // Streams over TCP connections need as long to catch up as the cause lasted.
             let took = self.excused.since(self.excused_from).as_nanos() as i64;
             if !self.is_excused && self.now > self.excused.offset(took + CATCHING_UP) {
                 self.excused_from = self.now;
@@ -144,13 +148,14 @@ impl Node {
         }
     }
 
-    /// Whether what happened up to a moment explains that a stream is behind now.
+    /// Returns whether something that happened up to a moment explains that a stream is behind now.
     pub fn explains(&self, at: Monotonic) -> bool {
         self.excused.offset(CATCHING_UP) >= at
     }
 
-    /// Whether a viewer's stream over a connection, which sends now what was due at a moment, still catches up with what
-    /// happened last: at twice the film's speed, from where it stood when that began.
+    /// Returns whether a viewer's stream over TCP, which now sends packets due at a moment, is
+    /// still catching up after the last cause: at twice the film's speed, from its position when
+    /// that began.
     pub fn catches_up(&self, id: u64, due: Monotonic) -> bool {
         let viewer = self.viewers.get(&id);
         let is_over_tcp = viewer.is_some_and(|viewer| viewer.connection.is_some());
@@ -158,14 +163,16 @@ impl Node {
         is_over_tcp && self.now <= self.excused.offset(film / 2 + CATCHING_UP)
     }
 
-    /// Of what more is booked in this second or the next than there is: by how much, and in which.
+    /// Returns the resource of which more than its limit is booked in this second or the next, with
+    /// the excess and the second.
     pub fn is_overbooked(&self) -> Option<(Resource, u64, u64)> {
         let second = self.now.nanos() / 1_000_000_000;
         let resources = [Resource::Network(0), Resource::Disk, Resource::Memory];
         resources.into_iter().find_map(|resource| {
             let books = self.desk.books();
             let limit = books.limit(resource, 0)?;
-            // A limited link makes up for what a second has too much in those before: half of what may leave ahead.
+            // A limited link sends the excess of a second in earlier ones, up to half of what may
+            // leave ahead.
             let (mut owed, carry) = match (resource, &self.way) {
                 (Resource::Network(_), Some(_)) => (self.owed, limit / 2),
                 _ => (0, 0),
@@ -177,7 +184,7 @@ impl Node {
         })
     }
 
-    /// A second begins: what the link owes.
+    /// Updates what the link owes when a second begins.
     pub fn owes(&mut self) {
         let (books, network) = (self.desk.books(), Resource::Network(0));
         let load = books.load(network, books.second());

@@ -1,4 +1,4 @@
-//! A viewer over HTTP: a player that fetches segments of a picture and a sound.
+//! An HTTP viewer: a player that fetches video and audio segments.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use reelway_viewing::{Entry, Pace, Viewer, Window, Windows};
 use crate::copies::{Block, Piece};
 use crate::world::Page;
 
-/// Silence after which a viewer is given up at the earliest.
+/// The shortest silence after which a viewer is given up.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// What a player does.
+/// The state of a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plays {
     Playing,
     Paused,
-    /// It takes and asks for nothing any more, and does not say so.
+    /// It neither reads nor requests anything any more, and does not announce that.
     Vanished,
 }
 
-/// Which answer something is about: the viewer's, of this track, by its number.
+/// Identifies an answer: by viewer, track and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answering {
     pub viewer: u64,
@@ -34,33 +34,33 @@ pub(crate) struct Answering {
     pub number: u64,
 }
 
-/// A segment on its way.
+/// A segment in transit.
 pub(crate) struct Answer {
-    /// Tells it from others.
+    /// Distinguishes it from other answers.
     pub number: u64,
-    /// Which one.
+    /// The number of the segment.
     pub segment: u32,
-    /// Its bytes, and those that were handed over.
+    /// Its length in bytes, and how many of them were handed over.
     pub len: u64,
     pub sent: u64,
     pub slices: Slices,
     pub windows: Windows,
     /// The segment's parts that are in no window yet.
     pub due: VecDeque<Part>,
-    /// What is being read or was read last.
+    /// The window that is being read, or was read last.
     pub window: Window,
-    /// Blocks that it may pin; none where it is copied.
+    /// The number of blocks that it may pin; 0 if it is copied.
     pub leave: usize,
-    /// What it pins.
+    /// The blocks that it pins.
     pub pins: Vec<Pin<Page>>,
     /// Copies of blocks, which need not be pinned.
     pub copies: Vec<(Block, Piece)>,
-    /// The number of the window, if its connection was given them.
+    /// The number of the window, if its connection was given copies.
     pub given: Option<u64>,
 }
 
 impl Answer {
-    /// Whether a window has what comes next of the segment.
+    /// Returns whether a window contains what comes next of the segment.
     pub fn follows(&mut self, window: &Window) -> bool {
         window
             .parts
@@ -77,45 +77,46 @@ impl Answer {
     }
 }
 
-/// A track that is fetched.
+/// A track that is being fetched.
 #[derive(Default)]
 pub(crate) struct Fetching {
     /// The next segment, counted from 1.
     pub next: u32,
-    /// The player has everything up to here.
+    /// The player has everything before this.
     pub reached: Nanos,
     pub answer: Option<Answer>,
-    /// Counts what the player does, so that what was to happen after something else does not.
+    /// Counts the player's actions, so that events scheduled before an action are ignored after it.
     pub turn: u64,
-    /// Film that was sent since the player began here, in seconds, and before the last window.
+    /// Film that was sent since the player began here, in seconds, and the same before
+    /// the last window.
     pub sent: f64,
     pub sent_before: f64,
 }
 
-/// A viewer over HTTP.
+/// An HTTP viewer.
 pub(crate) struct Fetcher {
     pub film: usize,
     pub booking: BookingId,
     pub entry: Entry,
     pub place: Viewer,
-    /// When they asked or took something last.
+    /// When they last requested or received something.
     pub heard: Monotonic,
-    /// Bytes a second that they can take.
+    /// The speed at which they can receive, bytes per second.
     pub speed: u64,
-    /// How it was booked that they are sent the film.
+    /// The eager schedule by which sending was booked.
     pub eager: Eager,
     pub plays: Plays,
-    /// When they went on after a pause.
+    /// When they resumed after a pause.
     pub resumed: Monotonic,
-    /// They were at this place of the film at this time.
+    /// A time, and their position in the film at that time.
     pub clock: (Monotonic, Nanos),
-    /// When they began here.
+    /// When they began at the current position.
     pub since: Monotonic,
     pub tracks: [Fetching; 2],
 }
 
 impl Fetcher {
-    /// One who begins at a place of a film, where they ask for nothing yet.
+    /// Creates a viewer who has not requested anything yet.
     pub fn new(
         (film, booking, entry): (usize, BookingId, Entry),
         speed: u64,
@@ -138,7 +139,7 @@ impl Fetcher {
         }
     }
 
-    /// Where the player is. It waits where it has no more.
+    /// Returns the player's position. It waits when it has no more film.
     pub fn position(&self, now: Monotonic) -> Nanos {
         let (since, at) = self.clock;
         let reached = self.tracks.iter().map(|track| track.reached).min();
@@ -151,21 +152,21 @@ impl Fetcher {
         }
     }
 
-    /// For how much film the player has nothing, which waits for it, ns.
+    /// Returns for how long the player has been waiting for film that it does not have, ns.
     pub fn lacks(&self, now: Monotonic) -> Nanos {
         let (since, at) = self.clock;
         let played = i64::try_from(now.since(since).as_nanos()).unwrap_or(Nanos::MAX);
         at.saturating_add(played) - self.position(now)
     }
 
-    /// The answer that is meant, if it is still on its way.
+    /// Returns the answer, if it is still in transit.
     pub fn answer(&mut self, answering: Answering) -> Option<&mut Answer> {
         let answer = self.tracks[answering.track].answer.as_mut();
         answer.filter(|answer| answer.number == answering.number)
     }
 }
 
-/// What a viewer is known by.
+/// Returns the token that identifies a viewer.
 pub(crate) fn token(id: u64) -> String {
     format!("{id:024}")
 }

@@ -1,4 +1,4 @@
-//! Viewers over HTTP come, ask for segments, seek, pause, stop reading and leave.
+//! HTTP viewers arrive, request segments, seek, pause, stop reading and leave.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -17,13 +17,13 @@ use crate::fetcher::{Answer, Answering, Fetcher, Fetching, Plays, token};
 use crate::node::Node;
 use crate::trace::Line;
 
-/// Film that a player likes to have before it asks for no more.
+/// The buffered film beyond which a player requests no more.
 const ENOUGH: Nanos = 30 * SECOND;
 
 impl Node {
-    /// A viewer asks for the playlist of a film, to watch it from a place on.
+    /// Lets a viewer request the playlist of a film, to watch it from `at` on.
     pub fn opens(&mut self, id: u64, film: usize, at: Nanos) {
-        // Where they are going to play is not known before they ask for a segment.
+        // Their position is not known before they request a segment.
         let Ok(reservation) = self.admit(id, (film, Carriage::Http), 0) else {
             return;
         };
@@ -35,7 +35,7 @@ impl Node {
         };
         let began = (Delivery::Hls, None);
         let entry = self.known.enter(Key::Token(token(id)), film_of, began, id);
-        // Some have hardly more than the film's rate, others much more.
+        // Some connections are hardly faster than the film's rate, others much faster.
         let rate = self.films[film].rate();
         let speed = rate * self.random.within(12, 200) / 10;
         let eager = self.wants((film, Carriage::Http)).eager.unwrap_or_default();
@@ -48,7 +48,7 @@ impl Node {
         self.change_later(id);
     }
 
-    /// A player goes on at another place: what it was being sent is broken off.
+    /// Moves a player to another position: answers in transit are aborted.
     fn moves_to(&mut self, id: u64, at: Nanos) {
         let now = self.now;
         for track in 0..2 {
@@ -58,7 +58,7 @@ impl Node {
             return;
         };
         let package = &self.films[fetcher.film].package;
-        // A track that the film has not keeps nobody waiting.
+        // A track that the film does not have must not delay the player.
         for track in &mut fetcher.tracks {
             track.reached = Nanos::MAX;
         }
@@ -75,7 +75,8 @@ impl Node {
         fetcher.since = now;
     }
 
-    /// A player asks for more of a track, unless it has enough. `turn`: it was to do so, and has done nothing else since.
+    /// Lets a player request more of a track, unless it has enough. `turn` is that of the scheduled
+    /// request: it is ignored after other actions.
     pub fn fetches(&mut self, id: u64, track: usize, turn: u64) {
         let now = self.now;
         let Some(fetcher) = self.fetchers.get_mut(&id) else {
@@ -91,7 +92,7 @@ impl Node {
         }
         let ahead = fetching.reached - fetcher.position(now);
         if ahead > ENOUGH {
-            // Whoever pauses asks when they go on.
+            // Paused players request more when they resume.
             if fetcher.plays == Plays::Playing {
                 let after = Duration::from_nanos((ahead - ENOUGH) as u64);
                 self.after(after, Event::Fetches(id, track, turn));
@@ -162,7 +163,7 @@ impl Node {
             given: None,
         });
         if let Some(moved) = moved {
-            // Who seeks may always go on.
+            // Viewers who seek may always go on.
             self.is_unjudged |= !moved.begins;
             let booking = fetcher.booking;
             let may_refuse = moved.begins;
@@ -180,13 +181,13 @@ impl Node {
         self.answers(answering);
     }
 
-    /// Whether a viewer came over HTTP.
+    /// Returns whether a viewer came over HTTP.
     pub fn is_over_http(&self, id: u64) -> bool {
         self.fetchers.contains_key(&id) || self.away.contains_key(&id)
     }
 
-    /// Whether the server knows a viewer by what they bring, and whether the film of this title is still the one that they
-    /// watch.
+    /// Returns whether the server recognises a viewer by their token, and whether the film of this
+    /// title is still the one that they watch.
     fn knows(&mut self, id: u64) -> Option<Result<(), Mismatch>> {
         let fetcher = self.fetchers.get(&id).map(|fetcher| fetcher.film);
         let away = self.away.get(&id).map(|(film, _)| *film);
@@ -220,7 +221,7 @@ impl Node {
         Some(check)
     }
 
-    /// A player does something else.
+    /// Lets a player do something else.
     pub fn changes_over_http(&mut self, id: u64) {
         let what = self.random.within(0, 10);
         let now = self.now;
@@ -247,7 +248,7 @@ impl Node {
                 (fetcher.plays, fetcher.clock) = (Plays::Paused, (now, at));
                 self.counters.pauses += 1;
                 self.note(&Line::Pauses { viewer: id });
-                // Now and then for longer than a viewer is remembered who is silent.
+                // Sometimes for longer than a silent viewer is remembered.
                 let longest = if self.random.once_in(4) {
                     90_000
                 } else {
@@ -266,7 +267,8 @@ impl Node {
         self.change_later(id);
     }
 
-    /// A player that paused goes on. If the server has given its viewer up meanwhile, they come anew, by the name they had.
+    /// Resumes a paused player. If the server has given its viewer up meanwhile, they come back
+    /// with their old token.
     pub fn resumes_over_http(&mut self, id: u64) {
         let now = self.now;
         if self.closing {
@@ -307,7 +309,7 @@ impl Node {
         }
     }
 
-    /// A player has all of a track. When it has seen all of the film, it leaves.
+    /// Handles that a player has all of a track. When it has the whole film, it leaves.
     fn has_all(&mut self, id: u64) {
         let Some(fetcher) = self.fetchers.get(&id) else {
             return;
@@ -320,19 +322,20 @@ impl Node {
         }
     }
 
-    /// Once a second: viewers who are silent for too long are given up, and what is booked for those who rest is free.
+    /// Once a second: viewers who are silent for too long are given up, and bookings of viewers who
+    /// pause are released.
     pub fn gives_up_the_silent(&mut self) {
         for id in self.fetchers.keys().copied().collect::<Vec<_>>() {
             let Some(fetcher) = self.fetchers.get(&id) else {
                 continue;
             };
-            // While it stood still the server heard nobody.
+            // While the server stood still, it heard of no viewer.
             let silence = self.now.since(fetcher.heard.max(self.frozen));
             let plays = fetcher.plays;
             let away = (fetcher.film, fetcher.position(self.now));
             let progress = fetcher.place.progress(silence, self.now);
             let limit = fetcher.place.idle_limit();
-            // A player that has much may ask for nothing for a while after a pause.
+            // A player with much buffered film may request nothing for a while after a pause.
             let since = fetcher.resumed.max(fetcher.heard).max(self.frozen);
             let has_played = self.now.since(since) > limit;
             let (booking, film) = (fetcher.booking, fetcher.film);
@@ -369,7 +372,7 @@ impl Node {
         }
     }
 
-    /// A viewer over HTTP is no more.
+    /// Removes an HTTP viewer.
     pub fn stops_fetching(&mut self, id: u64, end: End, why: &'static str) {
         for track in 0..2 {
             self.breaks_off(id, track);

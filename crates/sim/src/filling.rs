@@ -1,4 +1,5 @@
-//! Blocks of views are made: by the server's own code, of the file's blocks, which the pool is asked for by the same deadline.
+//! Making blocks of views: by the server's own code, from the file's blocks, which are requested
+//! with the same deadline.
 
 use reelway_cache::BlockId;
 use reelway_media::Filled;
@@ -10,7 +11,7 @@ use crate::trace::Line;
 use crate::world::{BLOCK, Broken, Making, Pages};
 
 impl Node {
-    /// A block of a view is to be made, in the read of this number.
+    /// Begins to make a block of a view, in the read with this number.
     pub fn begin_to_make(&mut self, number: u64, read: Read<Pages>) {
         let film = read.source.of;
         let Some(filling) = self.films[film].filling(read.id.block) else {
@@ -25,7 +26,7 @@ impl Node {
         self.wants_of_file(number);
     }
 
-    /// Asks for what is needed of the file.
+    /// Requests the blocks of the file that are needed.
     fn wants_of_file(&mut self, number: u64) {
         let Some(Making { read, filling }) = self.making.get(&number) else {
             return;
@@ -49,7 +50,7 @@ impl Node {
         self.ask(ask);
     }
 
-    /// Blocks of the file are here, or cannot be read.
+    /// Handles blocks of the file that were read, or that cannot be read.
     pub fn file_read(&mut self, ask: &Ask, number: u64, held: Option<Held>) {
         let Some(Making {
             mut read,

@@ -1,5 +1,5 @@
-//! Films made from a seed: a picture and a sound, interleaved, cut to groups; or one of those in files. Their demand, where a play begins and
-//! what their packets carry come from the server's own crates.
+//! Films generated from a seed (a video and an audio track, interleaved and divided into groups),
+//! and films in files. Their demand, beginnings and packets come from the server's own crates.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -23,9 +23,9 @@ use crate::receiver;
 use crate::stream::Script;
 use crate::world::LEAD;
 
-/// Ticks a second of both tracks: milliseconds.
+/// Ticks per second of both tracks: milliseconds.
 const TICKS: u32 = 1000;
-/// Sound comes in frames of 60 ms, the longest of Opus.
+/// Sound consists of frames of 60 ms, the longest of Opus.
 const SOUND_FRAME: u32 = 60;
 
 /// A group as a viewer needs it.
@@ -35,41 +35,41 @@ pub(crate) struct FilmGroup {
     pub begins: Nanos,
     /// When the next one begins, or the film ends.
     pub ends: Nanos,
-    /// Blocks of the file under it.
+    /// The blocks of the file that it needs.
     pub blocks: Range<u32>,
 }
 
 /// A film.
 pub(crate) struct Film {
     pub name: String,
-    /// Which of the files of this name it is.
+    /// Distinguishes the files of this name.
     pub version: String,
-    /// As it is sent.
+    /// The content to be sent.
     pub script: Arc<Script>,
-    /// As it is fetched, and its samples.
+    /// The content to be fetched, and its samples.
     pub package: Package,
     pub samples: Arc<Vec<SampleTable>>,
     pub title: Arc<Title>,
     block: u64,
-    /// Groups of each track.
+    /// The groups of each track.
     pub parts: Vec<Vec<FilmGroup>>,
-    /// What it needs.
+    /// The film's needs.
     demand: Arc<Demand>,
-    /// Blocks that a viewer holds who shares none, for each quarter second: what is booked for them.
+    /// Blocks of a viewer who shares none, for each quarter second: these are booked for them.
     pub booked: Vec<u64>,
-    /// The file that it is in; none where its bytes are made up.
+    /// Its file; `None` if its bytes are generated.
     pub file: Option<Arc<File>>,
     /// Its number in the pool.
     pub number: FilmId,
-    /// That of its file, if what is played is a view of it.
+    /// The number of its file, if its content is a view of the file.
     pub file_number: FilmId,
-    /// Blocks of the file that one of its own is made of, at most; 1 where they are the same.
+    /// The most blocks of the file from which one of its own is made; 1 if they are the same.
     made_of: u32,
-    /// From now on its reads fail: the file was cut.
+    /// Whether its reads fail from now on, as the file was truncated.
     pub cut: bool,
 }
 
-/// One sample on its way into the file.
+/// A sample to be put into the file.
 struct Frame {
     track: usize,
     size: u32,
@@ -77,12 +77,12 @@ struct Frame {
     sync: bool,
 }
 
-/// A track that is being made.
+/// A track that is being created.
 #[derive(Default)]
 struct Making {
     table: SampleTable,
     groups: Vec<Group>,
-    /// First and last byte of the last group.
+    /// The first and last byte of the last group.
     span: (u64, u64),
     samples: u32,
     bytes: u64,
@@ -90,8 +90,8 @@ struct Making {
 }
 
 impl Making {
-    /// Groups end where the index ends them: before a sync sample (sound: a second after the beginning), and where
-    /// their span or number of samples would exceed the limit.
+    /// Appends a sample. Groups end as in the index: before a sync sample (sound: after a second),
+    /// and where their span or number of samples would exceed the limit.
     fn add(&mut self, frame: &Frame, offset: u64) {
         let end = offset + u64::from(frame.size);
         let least = [0, i64::from(TICKS)][frame.track];
@@ -161,9 +161,9 @@ impl Making {
     }
 }
 
-/// Sizes and times of the film's pictures and sounds, in the order of the file.
+/// Returns the sizes and durations of the film's samples, in the order of the file.
 fn frames(random: &mut Random, seconds: u64) -> Vec<Frame> {
-    // 1 to 5 Mb/s, at 10 to 25 pictures a second.
+    // 1 to 5 Mb/s, at 10 to 25 pictures per second.
     let rate = random.within(125_000, 625_000);
     let picture = *random.one_of(&[40, 50, 100]);
     let gop = random.within(10, 60);
@@ -171,7 +171,7 @@ fn frames(random: &mut Random, seconds: u64) -> Vec<Frame> {
     let mean = rate * u64::from(picture) / 1000;
     let (mut all, mut pictures) = (Vec::new(), 0u64);
     let (mut seen, mut heard) = (0u64, 0u64);
-    // Scenes of some seconds have rates of their own.
+    // Scenes of some seconds have their own rates.
     let mut scene = 100;
     while seen < seconds * 1000 {
         let until = seen + interleave;
@@ -204,7 +204,7 @@ fn frames(random: &mut Random, seconds: u64) -> Vec<Frame> {
 }
 
 impl Film {
-    /// A film of some seconds, the nth file in the title of this number, read as `reading` says.
+    /// Generates a film of `seconds`, file `nth` of title `title_number`, to be read by `reading`.
     ///
     /// # Errors
     /// Never with tables in memory.
@@ -226,10 +226,10 @@ impl Film {
         Film::of((title, tables, None), (title_number, nth), reading)
     }
 
-    /// One of the films that are in files.
+    /// Returns one of the films in files.
     ///
     /// # Errors
-    /// Its index has not what was put in.
+    /// Fails if its index does not have the known content.
     pub fn in_a_file(
         random: &mut Random,
         number: (usize, usize),
@@ -285,7 +285,7 @@ impl Film {
         Ok(film)
     }
 
-    /// Opens it, the nth film: `open` gives the number of a file in the pool.
+    /// Opens the film as number `nth`: `open` returns the number of a file in the pool.
     pub fn is_opened(&mut self, nth: usize, mut open: impl FnMut(u32) -> FilmId) {
         self.number = open(nth as u32);
         if self.has_view() {
@@ -293,25 +293,25 @@ impl Film {
         }
     }
 
-    /// Whether what is played is a view of its file.
+    /// Returns whether its content is a view of the file.
     pub fn has_view(&self) -> bool {
         self.file.as_ref().is_some_and(|file| file.has_view())
     }
 
-    /// The bytes of a block of what is played.
+    /// Returns the bytes of a block of the content.
     pub fn block_bytes(&self, block: u32) -> Range<u64> {
         let all = self.file.as_ref().map(|file| file.played().len() as u64);
         let start = u64::from(block) * self.block;
         start..(start + self.block).min(all.unwrap_or(u64::MAX)).max(start)
     }
 
-    /// These bytes of what is played, as they are to be.
+    /// Returns the expected bytes of a range of the content.
     pub fn played(&self, range: Range<u64>) -> Option<&[u8]> {
         let played = self.file.as_ref()?.played();
         played.get(range.start as usize..range.end as usize)
     }
 
-    /// A block of its file.
+    /// Returns a block of its file.
     pub fn file_block(&self, block: u32) -> &[u8] {
         let bytes = self.file.as_ref().map_or(&[][..], |file| &file.bytes);
         let start = block as usize * self.block as usize;
@@ -319,14 +319,14 @@ impl Film {
         bytes.get(start..end).unwrap_or_default()
     }
 
-    /// The making of a block of its view.
+    /// Begins to make a block of its view.
     pub fn filling(&self, block: u32) -> Option<Filling> {
         let len = self.file.as_ref()?.bytes.len() as u64;
         let range = self.block_bytes(block);
         Filling::new(&self.title, &*self.samples, len, range).ok()?
     }
 
-    /// Blocks of the disk that are read for so many of its own, at most.
+    /// Returns the most blocks of the disk that are read for `blocks` of its own.
     pub fn reads(&self, blocks: u32) -> u32 {
         blocks * self.made_of
     }
@@ -339,11 +339,11 @@ impl Film {
             let wanted = filling.wanted();
             (wanted.end.div_ceil(self.block) - wanted.start / self.block) as u32
         });
-        // What ends late is wanted again, with more.
+        // A span that ends too early is requested again, with more.
         spans.max().map_or(1, |most| most + 1)
     }
 
-    /// What a viewer takes of it, who gets it this way.
+    /// Returns what a viewer takes of it over `carriage`.
     pub fn wants(&self, carriage: Carriage) -> Wants {
         Wants {
             demand: self.demand.clone(),
@@ -355,14 +355,14 @@ impl Film {
         }
     }
 
-    /// Blocks booked for a viewer at this film time.
+    /// Returns the blocks booked for a viewer at this film time.
     pub fn booked_at(&self, at: Nanos) -> u64 {
         let bin = (at.max(0) / (SECOND / BINS as Nanos)) as usize;
         let last = self.booked.len().saturating_sub(1);
         self.booked.get(bin.min(last)).copied().unwrap_or(0)
     }
 
-    /// Different blocks that a viewer holds at any time within these film times.
+    /// Returns how many different blocks a viewer holds at any time within these film times.
     pub fn held_within(&self, times: Range<Nanos>) -> u64 {
         let mut blocks = BTreeSet::new();
         for parts in &self.parts {
@@ -378,11 +378,11 @@ impl Film {
         blocks.len() as u64
     }
 
-    /// The plan of a group, and what is wrong with it if it is new. `held`: bytes of it that were read; without, they are as
-    /// they are to be.
+    /// Returns the plan of a group, and the result of the checks if it is new. `held` has the bytes
+    /// that were read; without it, the expected bytes are used.
     ///
     /// # Errors
-    /// It cannot be planned.
+    /// Fails if it cannot be planned.
     pub fn plan(
         &self,
         kept: &mut Kept,
@@ -406,17 +406,17 @@ impl Film {
         let blocks = u64::from(part.blocks.start)..u64::from(part.blocks.end);
         let bytes = blocks.start * self.block..blocks.end * self.block;
         let time = part.begins..part.ends;
-        // Of films in files, what packets carry is compared with what was put in.
+        // For films in files, the contents of packets are compared with the known content.
         let kind = self.file.is_none().then_some(of.kind);
         let checked = packets::check(&plan.plan, kind, &wanted.samples, time, bytes);
         Ok((plan, checked))
     }
 
-    /// Whether a receiver gets what was put into the file as a group, out of the packets of its plan and these bytes; of a film
-    /// that is in no file, it does.
+    /// Checks that a receiver gets the known content of a group from the packets of its plan and
+    /// these bytes; always true for a film that is not in a file.
     ///
     /// # Errors
-    /// What it gets else.
+    /// Describes what the receiver gets instead.
     pub fn receives(
         &self,
         plan: &GroupPlan,
@@ -431,30 +431,30 @@ impl Film {
         receiver::check(&plan.plan, &of.codec, put, held)
     }
 
-    /// Bytes a second, on average.
+    /// Returns the mean rate, bytes per second.
     pub fn rate(&self) -> u64 {
         let bytes: u64 = self.title.tracks.iter().map(|track| track.bytes).sum();
         let millis = (self.length() / 1_000_000).max(1) as u64;
         (bytes * 1000 / millis).max(1)
     }
 
-    /// Its tracks' numbers.
+    /// Returns the numbers of its tracks.
     pub fn tracks(&self) -> Vec<usize> {
         (0..self.title.tracks.len()).collect()
     }
 
-    /// Its length.
+    /// Returns its duration.
     pub fn length(&self) -> Nanos {
         self.title.duration
     }
 }
 
-/// The nth film's file among the pool's.
+/// Returns the number of the nth film's file among the pool's files.
 pub(crate) fn file_of(nth: usize) -> u32 {
     1 << 16 | nth as u32
 }
 
-/// The groups of a track.
+/// Returns the groups of a track.
 fn parts(
     title: &Title,
     index: usize,

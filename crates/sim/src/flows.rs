@@ -1,5 +1,5 @@
-//! Windows that viewers over HTTP are sent over a limited link: they leave at their connections' speeds for as long as the
-//! link's queue has room.
+//! Windows that HTTP viewers are sent over a limited link: they leave at their connections' speeds
+//! while the link's queue has room.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,50 +10,51 @@ use reelway_time::Monotonic;
 
 use crate::wire::Wire;
 
-/// A billionth of a byte is what leaves in a nanosecond at a byte a second.
+/// At a byte per second, a billionth of a byte leaves in a nanosecond.
 const NANO: u128 = 1_000_000_000;
 
-/// Windows on their way over the link.
+/// Windows in transit over the link.
 #[derive(Debug, Default)]
 pub(crate) struct Flows {
-    /// By the numbers of their answers.
+    /// The windows, by the numbers of their answers.
     on_way: BTreeMap<u64, Flow>,
-    /// Until when they have been followed.
+    /// The time up to which they have been simulated.
     at: Monotonic,
-    /// What the lane's link is told of them.
+    /// What the lane's link knows of them.
     pub told: Others,
 }
 
-/// A window on its way.
+/// A window in transit.
 #[derive(Debug)]
 struct Flow {
     /// What has not left yet, in billionths of a byte.
     left: u128,
-    /// Bytes a second.
+    /// Bytes per second.
     speed: u64,
-    /// When the last byte leaves if nothing holds it up.
+    /// When the last byte leaves if nothing delays it.
     due: Monotonic,
 }
 
 impl Flow {
-    /// How long the rest needs.
+    /// Returns how long the rest needs.
     fn needs(&self) -> Duration {
         let nanos = self.left.div_ceil(u128::from(self.speed));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 }
 
-/// What has become of a window.
+/// The progress of a window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Left {
-    /// The rest leaves after so long at the earliest.
+    /// The rest leaves after this time at the earliest.
     NotYet(Duration),
-    /// It has left, so much later than if nothing had held it up.
+    /// It has left, with this delay.
     All(Duration),
 }
 
 impl Flows {
-    /// The window of the answer of this number begins to leave: so many bytes, at so many a second. How long it needs.
+    /// Begins to send the window of the answer with this number: `bytes` bytes at `speed` bytes per
+    /// second. Returns how long it needs.
     pub fn begin(
         &mut self,
         number: u64,
@@ -73,7 +74,7 @@ impl Flows {
         needs
     }
 
-    /// What is on its way has left by now, as far as the link carries it beside the packets of streams.
+    /// Sends what leaves by `now`, as far as the link carries it beside the packets of streams.
     pub fn advance(&mut self, wire: &mut Wire, now: Monotonic) {
         let since = now.since(self.at).as_nanos();
         self.at = now;
@@ -89,7 +90,8 @@ impl Flows {
         }
     }
 
-    /// Whether the window of the answer of this number has left. `None`: it had before.
+    /// Returns whether the window of the answer with this number has left. `None`: it
+    /// had left before.
     pub fn leaves(&mut self, number: u64, wire: &mut Wire, now: Monotonic) -> Option<Left> {
         self.advance(wire, now);
         let flow = self.on_way.get(&number)?;
@@ -102,7 +104,7 @@ impl Flows {
     }
 }
 
-/// Bytes on the wire of those of a segment.
+/// Returns the bytes on the wire for bytes of a segment.
 pub(crate) fn on_wire(bytes: u64) -> u64 {
     let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
     Carriage::Http.wire(bytes, 0).into()

@@ -1,4 +1,5 @@
-//! Whether what a viewer is sent is the film, from where they began to its end: each packet once, in order, and in time.
+//! Checks that a viewer is sent the film from their beginning to its end: each packet once, in
+//! order and on time.
 
 use reelway_media::{Nanos, SECOND};
 use reelway_playout::{Mishaps, PacketPlace, TrackBeginning};
@@ -7,12 +8,12 @@ use crate::config::Rule;
 use crate::node::Node;
 use crate::viewer::{State, Viewer};
 
-/// A viewer who plays is sent nothing for so long only if something explains it.
+/// A playing viewer may be sent nothing for longer than this only with a cause, ns.
 const STANDS: Nanos = SECOND;
 
 impl Node {
-    /// Packets leave in the order of the film, with sequence numbers that follow one another. Only frames that were left out
-    /// are missing.
+    /// Checks that packets leave in the order of the film, with consecutive sequence numbers, and
+    /// that only frames that were left out are missing.
     pub fn check_slice(
         &mut self,
         id: u64,
@@ -43,7 +44,7 @@ impl Node {
             }),
         };
         let follows = due.as_ref().map(&place) == Some(place(&at));
-        // Whole frames that no packet was sent of.
+        // Whole frames of which no packet was sent.
         let missing = match due.filter(|_| !follows && unseen > 0) {
             Some(due) => self.frames_between(film, track, (&due, &at)),
             None => None,
@@ -78,7 +79,7 @@ impl Node {
         }
     }
 
-    /// Looks at what has happened to all viewers' streams, whether they are sent something or not.
+    /// Checks the mishaps of all viewers' streams, whether they are being sent anything or not.
     pub fn check_all_mishaps(&mut self) {
         for id in self.viewers.keys().copied().collect::<Vec<_>>() {
             let place = self.lane.place_of(id);
@@ -89,7 +90,7 @@ impl Node {
         }
     }
 
-    /// Frames are left out, and timetables moved, for a cause only.
+    /// Checks that frames are left out and timetables moved only with a cause.
     fn check_mishaps(&mut self, id: u64, mishaps: &Mishaps) {
         let explained = self.explains(self.now) || self.catches_up(id, self.now);
         let Some(viewer) = self.viewers.get_mut(&id) else {
@@ -110,7 +111,7 @@ impl Node {
         }
     }
 
-    /// A viewer's film is over: all of it was sent.
+    /// Checks at the end of a viewer's film that all of it was sent.
     pub fn check_whole(&mut self, id: u64, place: u32) {
         let mishaps = self.lane.stream(place).map(|stream| *stream.mishaps());
         if let Some(mishaps) = mishaps {
@@ -126,7 +127,7 @@ impl Node {
                 Some(next) => Some(next),
                 None => self.first_of(film, track, begins),
             };
-            // A track may have nothing where they began.
+            // A track may have nothing after the beginning.
             let Some(next) = next else {
                 continue;
             };
@@ -149,7 +150,7 @@ impl Node {
         }
     }
 
-    /// Once a second: viewers who play are sent their film.
+    /// Once a second: checks that playing viewers are sent their film.
     pub fn check_progress(&mut self) {
         let now = self.now.nanos();
         for id in self.viewers.keys().copied().collect::<Vec<_>>() {
@@ -197,7 +198,8 @@ impl Node {
         }
     }
 
-    /// Where a track's first packet lies for those who begin at a moment of the film; `None`: it has nothing there.
+    /// Returns the first packet of a track if playback begins at `begins`; `None` if it
+    /// has nothing there.
     fn first_of(&mut self, film: usize, track: usize, begins: Nanos) -> Option<PacketPlace> {
         let of = &self.films[film];
         let found = of.script.outline.locate(&of.tracks(), begins).ok()?;
@@ -219,13 +221,14 @@ impl Node {
         })
     }
 
-    /// Packets of a group's plan.
+    /// Returns the number of packets in a group's plan.
     fn packets_of(&mut self, film: usize, track: usize, group: u32) -> u32 {
         let plan = self.films[film].plan(&mut self.kept, (track, group as usize), None);
         plan.map_or(0, |(plan, _)| plan.plan.packets.len() as u32)
     }
 
-    /// Frames that have packets between two places; `None`: the first of them is in the middle of a frame, or behind the second.
+    /// Returns the number of frames with packets between two positions; `None` if the first
+    /// position is within a frame, or after the second.
     fn frames_between(
         &mut self,
         film: usize,

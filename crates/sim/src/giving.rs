@@ -1,4 +1,5 @@
-//! Connections of viewers over HTTP are given copies of blocks that are sent often, and keep the pages until they are read.
+//! HTTP connections are given copies of frequently sent blocks, and keep the pages until
+//! these are read.
 
 use crate::config::Rule;
 use crate::events::Event;
@@ -7,12 +8,12 @@ use crate::node::{Ask, Held, Node};
 use crate::trace::Line;
 use crate::world::BLOCK;
 
-/// Fewer bytes of a block are not worth giving away.
+/// The smallest part of a block that is worth giving away, bytes.
 const LEAST: u64 = 16 << 10;
 
 impl Node {
-    /// A window's blocks are here, and may be pinned until it has left. Of those that are sent often there are copies, so that
-    /// they need not be.
+    /// Pins a window's blocks until it has left. Frequently sent blocks have copies, and need not
+    /// be pinned.
     pub fn pins_window(&mut self, ask: &Ask, answering: Answering, held: Held) {
         let fetcher = self.fetchers.get_mut(&answering.viewer);
         let Some(answer) = fetcher.and_then(|fetcher| fetcher.answer(answering)) else {
@@ -41,7 +42,7 @@ impl Node {
         self.lets_go(others);
     }
 
-    /// A connection is given the copies that a window has.
+    /// Gives the copies in a window to its connection.
     pub fn gives_copies(&mut self, answering: Answering) {
         let fetcher = self.fetchers.get_mut(&answering.viewer);
         let answer = fetcher.and_then(|fetcher| fetcher.answer(answering));
@@ -62,7 +63,8 @@ impl Node {
         });
     }
 
-    /// The server has no more of a window: what the connection was given of it is read some time.
+    /// Handles a window that the server has finished: what the connection was given of it is read
+    /// at some time.
     pub fn has_given(&mut self, window: u64) {
         if let Some(copied) = &mut self.copied {
             let after = copied.reads_after();
@@ -70,7 +72,7 @@ impl Node {
         }
     }
 
-    /// What a connection was given of a window has been read.
+    /// Handles that a connection has read what it was given of a window.
     pub fn has_read(&mut self, window: u64) {
         let Some(copied) = &mut self.copied else {
             return;

@@ -6,7 +6,7 @@ use reelway_rtp::Bytes;
 use crate::film::Film;
 use crate::world::{BLOCK, Page};
 
-/// Blocks of a film in a file, one after the other.
+/// Consecutive blocks of a film in a file.
 pub(crate) struct InPages<'a> {
     pub film: &'a Film,
     /// The first block.
@@ -15,7 +15,7 @@ pub(crate) struct InPages<'a> {
 }
 
 impl InPages<'_> {
-    /// From this byte of the film on, what its page holds of it.
+    /// Returns the bytes that the page holds from this offset of the film on.
     fn from(&self, offset: u64) -> Option<&[u8]> {
         let nth = (offset / BLOCK).checked_sub(u64::from(self.first))?;
         let page = self.pins.get(usize::try_from(nth).ok()?)?.memory();
@@ -26,7 +26,7 @@ impl InPages<'_> {
         bytes.get((offset % BLOCK) as usize..)
     }
 
-    /// Whether they are these bytes from `offset` on.
+    /// Returns whether the film has these bytes at `offset`.
     pub fn are(&self, mut offset: u64, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             let Some(held) = self.from(offset) else {

@@ -1,19 +1,19 @@
-//! The kernel as packets find it: it takes them all, but for its faults.
+//! The kernel as packets see it: it takes all of them, except during faults.
 
 use reelway_determinism::Random;
 use reelway_time::Monotonic;
 
-/// What the kernel does with packets.
+/// How the kernel treats packets.
 #[derive(Debug)]
 pub(crate) struct Kernel {
-    /// It has no room until then.
+    /// Until this time, it has no room.
     full: Monotonic,
-    /// It refuses one packet in so many until then.
+    /// Until this time, it refuses one packet in this many.
     refusing: (u64, Monotonic),
 }
 
 impl Kernel {
-    /// Without a fault.
+    /// Creates a kernel without faults.
     pub fn new() -> Kernel {
         Kernel {
             full: Monotonic::ZERO,
@@ -21,10 +21,11 @@ impl Kernel {
         }
     }
 
-    /// How many of so many packets it takes, and how many it refuses then; for the rest it has no room.
+    /// Returns how many of `packets` packets it takes, and how many it then refuses; it has no room
+    /// for the others.
     pub fn takes(&self, now: Monotonic, packets: u32, random: &mut Random) -> (u32, u32) {
         if now < self.full {
-            // Now and then it has room for some.
+            // Sometimes it has room for a few.
             let some = random.once_in(8);
             let room = if some {
                 random.within(0, u64::from(packets))

@@ -1,5 +1,5 @@
-//! Windows leave for viewers over HTTP: at their connections' speeds, and over a limited link as it carries them. What the
-//! lane is told of that.
+//! Windows of HTTP viewers leave at their connections' speeds, and over a limited link as fast as
+//! it carries them. The lane's link is notified.
 
 use std::time::Duration;
 
@@ -10,14 +10,15 @@ use crate::fetcher::{Answering, Plays};
 use crate::flows::{Left, on_wire};
 use crate::node::Node;
 
-/// How soon it is looked again whether a window that the link held up has left.
+/// How soon a window that the link delayed is checked again.
 const SOON: Duration = Duration::from_millis(1);
-/// For how long the link may hold up a window: packets of streams go beside it, and all bookings are means of a second.
+/// How long the link may delay a window: packets of streams share it, and all bookings are means of
+/// a second.
 const HELD_UP: Duration = Duration::from_millis(500);
 
 impl Node {
-    /// A connection is handed a window, which it sends at no more than `limit`, bytes a second, and at no more than its client
-    /// takes.
+    /// Hands a window to a connection, which sends it no faster than `limit`, in bytes per second,
+    /// and no faster than its client reads.
     pub fn goes_out(&mut self, answering: Answering, bytes: u64, limit: Option<u64>) {
         let Some(fetcher) = self.fetchers.get(&answering.viewer) else {
             return;
@@ -38,7 +39,7 @@ impl Node {
         self.after(needs, Event::Leaves(answering));
     }
 
-    /// The lane's link is told what a connection was handed, as the server does.
+    /// Notifies the lane's link of what a connection was handed, as the server does.
     fn tells_of(&mut self, answering: Answering, bytes: u64, limit: Option<u64>) {
         let connection = answering.viewer * 2 + answering.track as u64;
         let (now, bytes, limit) = (self.now.nanos(), on_wire(bytes), limit.map(on_wire));
@@ -49,7 +50,7 @@ impl Node {
         }
     }
 
-    /// The last byte of a window is to have left.
+    /// Handles the time at which the last byte of a window should have left.
     pub fn leaves(&mut self, answering: Answering) {
         match self
             .flows
@@ -71,7 +72,7 @@ impl Node {
         }
     }
 
-    /// The lane's link is told what is no more on its way.
+    /// Notifies the lane's link of what is no longer in transit.
     pub fn tells_link(&mut self) {
         self.flows.told.advance(self.now.nanos());
         for link in self.way.iter().flat_map(|way| &way.links) {

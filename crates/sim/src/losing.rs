@@ -1,4 +1,4 @@
-//! Packets that are lost on their way, and sent again.
+//! Packets that are lost in transit, and sent again.
 
 use std::time::Duration;
 
@@ -10,16 +10,19 @@ use crate::events::Event;
 use crate::node::Node;
 use crate::trace::Line;
 
-/// Packets of a track whose places are remembered.
+/// The number of packets per track whose positions are remembered.
 const REMEMBERED: usize = 16 << 10;
-/// Bytes before a packet's payload when it is sent again: RTP's header, and the number it had (RFC 4588).
+/// Bytes before the payload of a retransmitted packet: the RTP header, and the original sequence
+/// number (RFC 4588).
 const BEFORE: u32 = 14;
-/// What a track may send again of its own bytes: one in so many, and what it has saved up.
+/// The limit of a track's retransmissions: one part in this many of its own bytes, and what it has
+/// saved up.
 const SHARE: u64 = 4;
 const SAVED: u64 = 64 << 10;
 
 impl Node {
-    /// Packets of a track have left, from this place on. Some get lost, and are missed.
+    /// Handles packets of a track that have left, from `first` on. Some are lost,
+    /// and requested again.
     pub fn travel(&mut self, id: u64, track: usize, first: (u16, PacketPlace, u16), packets: u32) {
         if !self.wire.is_lossy() {
             return;
@@ -38,7 +41,7 @@ impl Node {
             let missed = if self.wire.loses(&mut self.random) {
                 seq
             } else if self.random.once_in(5000) {
-                // Receivers may ask for anything.
+                // Receivers may ask for any packet.
                 self.random.within(0, 1 << 16) as u16
             } else {
                 continue;
@@ -48,12 +51,12 @@ impl Node {
         }
     }
 
-    /// A receiver asks for a packet again.
+    /// Handles a receiver's request for a packet.
     pub fn misses(&mut self, id: u64, epoch: u32, track: usize, seq: u16) {
         let Some(viewer) = self.viewers.get_mut(&id) else {
             return;
         };
-        // Now and then for one that was sent before a seek.
+        // A few requests are for packets that were sent before a seek.
         if viewer.epoch != epoch && !self.random.once_in(10) {
             return;
         }
@@ -72,7 +75,7 @@ impl Node {
         self.acts();
     }
 
-    /// Sends again what receivers miss, behind all that is due.
+    /// Retransmits what receivers miss, after all packets that are due.
     pub fn send_lost(&mut self) {
         let now = self.now.nanos();
         while let Some(lost) = self.lane.next_lost(now) {
@@ -82,7 +85,7 @@ impl Node {
         self.acts();
     }
 
-    /// Sends a packet again: its bytes of RTP. `None`: the kernel has no room for it.
+    /// Retransmits a packet, and returns its bytes of RTP. `None`: the kernel has no room for it.
     fn send_again(&mut self, lost: &Lost) -> Option<u32> {
         let (track, at) = (lost.track, lost.at);
         let stream = self.lane.stream(lost.place)?;
@@ -118,7 +121,7 @@ impl Node {
         Some(bytes)
     }
 
-    /// The link is handed packets with so many bytes of RTP.
+    /// Hands packets with this many bytes of RTP to the link.
     pub fn hand_over(&mut self, id: u64, carriage: Carriage, (bytes, packets): (u32, u32)) {
         let bytes = carriage.wire(bytes.saturating_sub(12 * packets), packets);
         let is_frame = carriage == Carriage::Tcp;
@@ -133,7 +136,7 @@ impl Node {
     }
 }
 
-/// Where the nth packet from here on lies.
+/// Returns the position of the nth packet from `at` on.
 fn place(at: PacketPlace, preface: u16, nth: u32) -> PacketPlace {
     let first = at.preface.map_or(preface, |first| first);
     let of_preface = u32::from(preface.saturating_sub(first));
@@ -154,7 +157,7 @@ fn place(at: PacketPlace, preface: u16, nth: u32) -> PacketPlace {
     }
 }
 
-/// A place in the order of the film.
+/// Returns the key of a position in the order of the film.
 fn order(at: PacketPlace) -> (u32, u32, Option<u16>) {
     (at.group, at.packet, at.preface)
 }

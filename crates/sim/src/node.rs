@@ -1,4 +1,4 @@
-//! The node: the pool, the desk, the disk and the viewers, and the events in the order of their time.
+//! The node: the pool, the desk, the disk and the viewers.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -30,20 +30,20 @@ use crate::viewer::{Viewer, Waiter};
 use crate::wire::{QUEUE, Wire};
 use crate::world::{BLOCK, LEAD, MAKERS, Making, Page, Pages};
 
-/// Violations that are kept.
+/// The number of violations that are kept.
 const MOST: usize = 20;
 
 /// Blocks of a group, pinned.
 pub(crate) type Held = Vec<Pin<Page>>;
 
-/// Whom a request is for.
+/// The purpose of a request to the pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum For {
-    /// Those who wait for this group of this track.
+    /// The viewers who wait for this group of this track.
     Group(usize, usize),
-    /// The block of a view that is made in the read of this number, of blocks of its film's file.
+    /// The block of a view that the read with this number makes from blocks of the film's file.
     View(u64),
-    /// The answer that a viewer over HTTP is being sent.
+    /// The answer that an HTTP viewer is being sent.
     Answer(Answering),
 }
 
@@ -54,18 +54,18 @@ pub(crate) struct Ask {
     pub whom: For,
     pub first: u32,
     pub blocks: u32,
-    /// When it was made.
+    /// When the request was made.
     pub at: Monotonic,
     /// When the blocks are due.
     pub due: Monotonic,
 }
 
-/// A node and its world.
+/// A node and its environment.
 pub(crate) struct Node {
     pub config: Config,
     pub now: Monotonic,
     pub events: Events,
-    /// Nothing is processed before this.
+    /// Nothing is handled before this time.
     pub frozen: Monotonic,
     pub random: Random,
     pub trace: Trace,
@@ -78,50 +78,51 @@ pub(crate) struct Node {
     /// The RTSP server, its films, and its clients by viewer.
     pub rtsp: Server,
     pub described: Vec<Arc<reelway_rtsp::film::Film<usize>>>,
-    /// Which film each title is now: another one, once its file was replaced.
+    /// The current film of each title; it changes when the file is replaced.
     pub titles: Vec<usize>,
-    /// A film began elsewhere than where it was judged to begin: more may be booked than there is.
+    /// Whether a film began elsewhere than where it was judged: more than the limit may be booked.
     pub is_unjudged: bool,
-    /// The last who was judged again over RTSP, where from, and when.
+    /// The last viewer judged again over RTSP, with the position and the time.
     pub judged: Option<(u64, Nanos, Monotonic)>,
-    /// Since when viewers over RTSP say nothing, whose sessions have not ended.
+    /// RTSP viewers who have become silent and whose sessions have not ended, with the time.
     pub silent: BTreeMap<u64, Monotonic>,
     pub clients: BTreeMap<u64, Client>,
-    /// Who has which booking.
+    /// The viewers, by booking.
     pub bookings: BTreeMap<BookingId, u64>,
-    /// Viewers over HTTP, and who they are by what they bring.
+    /// HTTP viewers.
     pub fetchers: BTreeMap<u64, Fetcher>,
-    /// Those who were given up while they paused: which film, and where.
+    /// HTTP viewers who were given up while they paused, with the film and the position.
     pub away: BTreeMap<u64, (usize, Nanos)>,
-    /// Whether there are any.
+    /// Whether there are HTTP viewers.
     pub has_http: bool,
     pub known: reelway_viewing::Viewers<u64>,
-    /// What answers over HTTP may pin together, and what is left of it.
+    /// How many blocks answers over HTTP may pin together, and how many of these are left.
     pub budget: Budget,
     pub leaves: usize,
-    /// Copies of blocks that their connections are given.
+    /// Copies of blocks that HTTP connections are given.
     pub copied: Option<Copied>,
     /// Whether viewers who seek or resume are judged again.
     pub asks_again: bool,
     pub pool: Pool<Pages>,
-    /// Reads of the disk, and blocks of views that are made, are in these queues of the pool.
+    /// The pool's queues for reads of the disk, and for blocks of views.
     pub disk_queue: usize,
     pub views: usize,
     pub disk: Disk,
-    /// How long the disk is taken to need for a block.
+    /// How long the disk is assumed to take for a block.
     pub each: Duration,
-    /// Reads that it is given at once.
+    /// How many reads the disk is given at a time.
     pub depth: u32,
     pub reads: BTreeMap<u64, Read<Pages>>,
     /// Films of which a read has failed.
     pub unread: BTreeSet<usize>,
-    /// Blocks of views in the making, by the numbers of their reads.
+    /// Blocks of views that are being made, by the numbers of their reads.
     pub making: BTreeMap<u64, Making>,
-    /// What is gathered on the way, kept from block to block.
+    /// Buffers reused from block to block.
     pub room: Vec<Vec<u8>>,
-    /// Which films are in files is drawn apart, so that all others are the same with and without them.
+    /// Random numbers for films in files, drawn separately so that all other films are the same
+    /// with and without these.
     pub files: Random,
-    /// What the pool has answered, and nobody has looked at yet.
+    /// Answers of the pool that have not been handled yet.
     pub answers: VecDeque<Finished<Pages>>,
     /// Requests without an answer.
     pub asked: BTreeMap<u64, Ask>,
@@ -130,55 +131,56 @@ pub(crate) struct Node {
     pub lane: Lane,
     pub rules: Arc<Rules<Share>>,
     pub kernel: Kernel,
-    /// The limited link, as the lane has it, and as it is.
+    /// The limited link, as the lane sees it, and as it really is.
     pub way: Option<Arc<Way>>,
     pub wire: Wire,
-    /// What viewers over HTTP are being sent over it.
+    /// What HTTP viewers are being sent over it.
     pub flows: Flows,
-    /// Bytes that a limited link owes to the seconds before: what is booked beyond its rate leaves ahead of its time.
+    /// Bytes that the limited link owes from earlier seconds: what is booked beyond its rate leaves
+    /// ahead of its time.
     pub owed: u64,
-    /// Kept, so that a turn allocates nothing.
+    /// Kept so that a turn allocates nothing.
     pub jobs: Vec<Job>,
     /// Groups by film, track and number.
     pub groups: Groups<stream::Pages, Waiter>,
-    /// Who waits for which group, by viewer, epoch, track and group: when it is due.
+    /// Waiting viewers by viewer, epoch, track and group, with the deadline.
     pub waits: BTreeMap<(u64, u32, usize, usize), Monotonic>,
-    /// Groups that were there, and have not been given yet.
+    /// Groups that were in memory, and have not been handed over yet.
     pub ready: VecDeque<(Waiter, Arc<Planned>)>,
     /// Plans of groups.
     pub kept: Kept,
-    /// Blocks that were let go, and nobody has looked at yet.
+    /// Blocks that were released, and have not been handled yet.
     pub let_go: LetGo,
     pub came: u64,
-    /// Pages that viewers hold: what is in them, and how many pins there are.
+    /// Pages that viewers hold, with their blocks and the number of pins.
     pub pins: BTreeMap<u32, (BlockId, u32)>,
     /// Groups that a wrong model keeps.
     pub leaked: Vec<Arc<Planned>>,
 
-    /// A fault is effective until then.
+    /// When the effect of the last fault ends.
     pub fault_until: Monotonic,
-    /// What a fault has delayed has not all been read yet.
+    /// Whether reads that a fault has delayed are still waiting.
     pub backlog: bool,
     /// The last moment at which something could explain a delay.
     pub excused: Monotonic,
-    /// Whether something does now, and since when it or what did last has.
+    /// Whether something does now, and the beginning of the current or last cause.
     pub is_excused: bool,
     pub excused_from: Monotonic,
     pub closing: bool,
-    /// When newcomers' groups were asked for of late, and their blocks.
+    /// When blocks for newcomers' groups were recently requested, and how many.
     pub newcomers: VecDeque<(Monotonic, u32)>,
 }
 
-/// Number of the random numbers by which films are in files.
+/// Number of the random sequence that decides about films in files.
 const FILES: u64 = 1;
-/// Number of those by which viewers over HTTP share a limited link.
+/// Number of the one that decides whether HTTP viewers share a limited link.
 const LINK: u64 = 2;
-/// Number of those by which their connections are given copies of blocks.
+/// Number of the one that decides whether their connections are given copies of blocks.
 const COPIES: u64 = 3;
-/// In one seed of so many, a film is in a file.
+/// One seed in this many has a film in a file.
 pub(crate) const IN_A_FILE: u64 = 4;
 
-/// The beginning of the run, on the clock: not at zero, where subtraction ends.
+/// The beginning of the run on the clock: not zero, as subtraction saturates there.
 const BORN: Monotonic = Monotonic::from_nanos(1_000 * SECOND as u64);
 
 /// How films are read.
@@ -187,15 +189,17 @@ pub(crate) const READING: Reading = Reading {
     ahead: LEAD,
 };
 
-/// How far ahead of its time a film may leave over a limited link, ns: `rtp.smooth_ahead` by default.
+/// How far ahead of its time film may leave over a limited link, ns: the
+/// default of `rtp.smooth_ahead`.
 const LINK_AHEAD: u64 = SECOND as u64;
-/// Of the pool's blocks, one in so many may be pinned by groups that are read again for lost packets.
+/// One in this many of the pool's blocks may be pinned by groups that are read again
+/// for lost packets.
 const AGAIN: usize = 16;
 
-/// One in so many by viewers over TCP who do not read.
+/// One in this many may be pinned by TCP viewers who do not read.
 const BEHIND: usize = 16;
 
-/// What the server goes by if nothing is configured.
+/// The server's default rules.
 fn rules(blocks: usize) -> Rules<Share> {
     Rules {
         burst: 8,
@@ -211,10 +215,10 @@ fn rules(blocks: usize) -> Rules<Share> {
 }
 
 impl Node {
-    /// The machine of a seed, without viewers.
+    /// Creates the node of a seed, without viewers.
     ///
     /// # Errors
-    /// A film cannot be made.
+    /// Fails if a film cannot be created.
     pub fn new(seed: u64, config: &Config) -> Result<Node, PackageError> {
         let mut random = Random::new(seed);
         let policy = *random.one_of(Spec::NAMES);
@@ -225,7 +229,8 @@ impl Node {
         let asks_again = !random.once_in(3);
         let wait = *random.one_of(&[0, 0, 10]);
         let has_http = random.once_in(2);
-        // Whether viewers over HTTP share a limited link is drawn apart, so that all other seeds are as they were.
+        // Whether HTTP viewers share a limited link is drawn separately, so that all other seeds
+        // stay the same.
         let limited = match has_http {
             true => Random::nth(seed, LINK).once_in(2),
             false => random.once_in(2),
@@ -276,8 +281,9 @@ impl Node {
         let described = films_over_rtsp
             .filter_map(|(number, film)| client::described(film, number))
             .collect();
-        // What HTTP, lost packets and viewers who do not read may pin is set aside. Headroom for what no timetable knows: reads for viewers who have left, blocks that
-        // are read before their first byte is due.
+        // Memory for HTTP, lost packets and viewers who do not read is set aside. The headroom is
+        // for what no timetable knows: reads for viewers who have left, and blocks that are read
+        // before their first byte is due.
         let budget = Budget::of(blocks.into(), BLOCK);
         let aside = [AGAIN, BEHIND].map(|part| u64::from(blocks / part as u32).max(1));
         let others = u64::from(blocks) - budget.blocks as u64 - aside.iter().sum::<u64>();
@@ -387,7 +393,7 @@ impl Node {
         Ok(node)
     }
 
-    /// What is certain to happen.
+    /// Schedules the events that are certain.
     fn arrange_all(&mut self) {
         for film in 0..self.films.len() {
             let of = &self.films[film];
@@ -407,7 +413,7 @@ impl Node {
         }
         let millis = self.config.seconds * 1000;
         for _ in 0..self.config.viewers {
-            // Half of them in the beginning.
+            // Half of them arrive near the beginning.
             let by = if self.random.once_in(2) {
                 millis / 10
             } else {
@@ -428,12 +434,12 @@ impl Node {
         self.after(Duration::from_secs(self.config.seconds), Event::Close);
     }
 
-    /// Since the beginning.
+    /// Returns the time since the beginning.
     pub fn time(&self) -> Duration {
         self.time_of(self.now)
     }
 
-    /// A moment, since the beginning.
+    /// Returns a moment relative to the beginning.
     pub fn time_of(&self, moment: Monotonic) -> Duration {
         moment.since(BORN)
     }
@@ -442,7 +448,7 @@ impl Node {
         self.trace.note(self.now.since(BORN), line);
     }
 
-    /// Something must not have happened.
+    /// Records a violation.
     pub fn broken(&mut self, rule: Rule, what: String) {
         self.note(&Line::Broken {
             rule: rule.name(),

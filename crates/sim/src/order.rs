@@ -1,4 +1,4 @@
-//! What is to happen is arranged, and happens in the order of its time.
+//! Events are scheduled, and occur in the order of their time.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ impl Node {
         self.at(self.now + after, event);
     }
 
-    /// The next event; a standstill moves the clock on before anything is seen.
+    /// Returns the next event; a standstill advances the clock before it is handled.
     pub fn next(&mut self) -> Option<Event> {
         let first = self.events.coming.first_key_value().map(|((at, _), _)| *at);
         let turn = self.lane.next_turn(self.now.nanos());

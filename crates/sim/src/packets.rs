@@ -1,11 +1,12 @@
-//! What a group's packets carry: planned by the server's packetiser, of bytes that are made up where it looks at them.
+//! The contents of a group's packets, planned by the server's packetiser, with bytes that are
+//! generated where it reads them.
 
 use std::ops::Range;
 
 use reelway_media::{Kind, Nanos, TimedSample};
 use reelway_rtp::{Bytes, Part, Plan};
 
-/// The bytes of a group's samples: of a picture one NAL unit that fills it.
+/// The bytes of a group's samples: a picture is one NAL unit that fills it.
 pub(crate) struct MadeUp<'a>(pub &'a [TimedSample]);
 
 impl Bytes for MadeUp<'_> {
@@ -24,7 +25,7 @@ impl Bytes for MadeUp<'_> {
         for (at, byte) in (offset - sample.offset..).zip(buf) {
             *byte = match at {
                 0..4 => length[at as usize],
-                // A slice of an IDR picture, or of one that others are decoded from.
+                // A slice of an IDR picture, or of a picture from which others are decoded.
                 4 if sample.sync => 0x65,
                 4 => 0x41,
                 _ => 0x80,
@@ -34,11 +35,12 @@ impl Bytes for MadeUp<'_> {
     }
 }
 
-/// Whether all packets of a group are due within its time, each of bytes of the film behind those of the packet before, and
-/// within `bytes`. `kind`: they are made up as of this kind, so that they carry all of it.
+/// Checks that all packets of a group are due within its time, and that each has bytes of the film
+/// after those of the previous one, within `bytes`. `kind` is that of generated samples, whose
+/// bytes all have to be carried.
 ///
 /// # Errors
-/// What is not so.
+/// Describes what does not hold.
 pub(crate) fn check(
     plan: &Plan,
     kind: Option<Kind>,
@@ -64,7 +66,8 @@ pub(crate) fn check(
         .iter()
         .map(|timed| u64::from(timed.sample.size))
         .sum();
-    // Of a picture, the length of its NAL unit is left out, and the header of one that is cut to pieces.
+    // The length of a picture's NAL unit is left out, and so is the header of a unit
+    // that is fragmented.
     let spared = match kind {
         Some(Kind::Video) => 5 * samples.len() as u64,
         Some(Kind::Audio) => 0,
@@ -76,7 +79,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// The film's bytes in a plan's packets, in the order of sending.
+/// Returns the film's bytes in a plan's packets, in the order of sending.
 fn parts(plan: &Plan) -> impl Iterator<Item = Range<u64>> {
     let parts = plan
         .packets

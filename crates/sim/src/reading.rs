@@ -11,7 +11,7 @@ use crate::trace::Line;
 use crate::world::{BLOCK, Broken, FilmOnDisk, Pages};
 
 impl Node {
-    /// Changes the pool; reads that follow from it begin, and answers wait to be looked at.
+    /// Changes the pool; the resulting reads begin, and answers are queued.
     pub fn with_pool<T>(
         &mut self,
         change: impl FnOnce(&mut Pool<Pages>, Monotonic, &mut Vec<Finished<Pages>>) -> T,
@@ -54,7 +54,7 @@ impl Node {
         self.at(done, Event::Read(number, well));
     }
 
-    /// A read is done.
+    /// Handles a completed read.
     pub fn read(&mut self, number: u64, well: bool) {
         let Some(mut read) = self.reads.remove(&number) else {
             return;
@@ -82,7 +82,7 @@ impl Node {
         );
     }
 
-    /// The pool has a block, or learns that it cannot be had.
+    /// Reports to the pool that it has a block, or that the read failed.
     pub fn done(&mut self, read: Read<Pages>, result: Result<usize, Broken>) {
         self.with_pool(|pool, now, finished| pool.read_done(read, result, false, now, finished));
     }
@@ -119,7 +119,7 @@ impl Node {
         self.counters.waited_for_room += u64::from(self.pool.waiting() > waiting);
     }
 
-    /// The next answer of the pool, and who asked.
+    /// Returns the next answer of the pool, with its request.
     pub fn next_answer(&mut self) -> Option<(Ask, Option<Held>)> {
         loop {
             let Finished { tag, result } = self.answers.pop_front()?;
@@ -150,7 +150,7 @@ impl Node {
         }
     }
 
-    /// Whether the disk has nothing to do, and nobody waits for room.
+    /// Returns whether the disk is idle, and no request waits for room.
     pub fn is_idle(&self) -> bool {
         let queues = [self.disk_queue, self.views];
         let rests = |queue| self.pool.queue(queue) == (0, 0);

@@ -1,14 +1,16 @@
-//! What a receiver makes of a group's packets, by the RFCs of its payload, to be compared with what was put into the file.
+//! What a receiver makes of a group's packets, according to the RFCs of the payload format, for
+//! comparison with the known content of the file.
 
 use reelway_media::{Codec, Nanos};
 use reelway_rtp::{Bytes, Part, Plan};
 
 use crate::files::{Put, is_same};
 
-/// Whether all that was put in as the samples of a group comes out of its packets, at its time.
+/// Checks that the known content of a group's samples comes out of its packets, with
+/// the right times.
 ///
 /// # Errors
-/// What is not so.
+/// Describes what does not hold.
 pub(crate) fn check(
     plan: &Plan,
     codec: &Codec,
@@ -24,7 +26,7 @@ pub(crate) fn check(
     let units = match codec {
         Codec::H264(_) => h264(&packets),
         Codec::Aac(_) => aac(&packets),
-        // RFC 2250 3.4 and 3.5: a head of four bytes, and what follows it in the stream.
+        // RFC 2250 3.4 and 3.5: a header of four bytes, and what follows it in the stream.
         Codec::MpegVideo(_) | Codec::MpegAudio(_) => {
             let bodies = packets.iter().map(|packet| packet.get(4..));
             bodies
@@ -60,7 +62,7 @@ pub(crate) fn check(
             .iter()
             .zip(put)
             .all(|(is, put)| is_same(*is, put.shown)),
-        // Several frames of sound in a packet have the time of the first.
+        // Several audio frames in a packet have the time of the first.
         (false, Some(is), Some(put)) => is_same(*is, put.shown),
         _ => false,
     };
@@ -70,7 +72,7 @@ pub(crate) fn check(
     }
 }
 
-/// What a packet carries.
+/// Returns the payload of a packet.
 fn payload(plan: &Plan, packet: &reelway_rtp::Packet, bytes: &dyn Bytes) -> Option<Vec<u8>> {
     let mut payload = Vec::with_capacity(packet.len.into());
     for part in plan.parts_of(packet) {
@@ -88,7 +90,8 @@ fn payload(plan: &Plan, packet: &reelway_rtp::Packet, bytes: &dyn Bytes) -> Opti
     (payload.len() == usize::from(packet.len)).then_some(payload)
 }
 
-/// NAL units (RFC 6184): alone, several in a packet (STAP-A), or one in several (FU-A). `None`: a piece is missing.
+/// Returns NAL units (RFC 6184): single, several in a packet (STAP-A), or one in several packets
+/// (FU-A). `None` if a piece is missing.
 fn h264(packets: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     let mut units: Vec<Vec<u8>> = Vec::new();
     let mut is_open = false;
@@ -124,7 +127,8 @@ fn h264(packets: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     (!is_open).then_some(units)
 }
 
-/// Access units (RFC 3640 3.3.6): their sizes in 13 bits each, then they themselves. `None`: they are not of these sizes.
+/// Returns access units (RFC 3640 3.3.6): their sizes in 13 bits each, then the units. `None` if
+/// the sizes are wrong.
 fn aac(packets: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     let mut units = Vec::new();
     for packet in packets {

@@ -1,4 +1,4 @@
-//! What the RTSP machine's actions and jobs are here.
+//! The actions and jobs of the RTSP machine.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use crate::node::Node;
 use crate::trace::Line;
 use crate::viewer::{State, Viewer};
 
-/// What is said of a stream that is no more.
+/// The error for a stream that no longer exists.
 const ENDED: &str = "the stream has ended";
 
 impl Node {
-    /// Something happens to the machine, and what it says is done.
+    /// Passes an event to the machine, and carries out its actions.
     pub fn happens_over_rtsp(&mut self, event: What<u64, usize>) {
         let actions = self.rtsp.handle(self.now, event);
         for action in actions {
@@ -77,13 +77,13 @@ impl Node {
         }
     }
 
-    /// Whether a moment lies in the second that it is.
+    /// Returns whether a moment lies in the current second.
     fn is_in_second(&self, moment: Monotonic) -> bool {
         let second = |moment: Monotonic| moment.nanos() / SECOND as u64;
         second(moment) == second(self.now)
     }
 
-    /// A job. `None`: it takes a while, and its outcome is told later.
+    /// Carries out a job. `None`: it takes a while, and its outcome is reported later.
     fn does(&mut self, conn: u64, job: Job<u64, usize>) -> Option<Outcome<usize>> {
         Some(match job {
             Job::Film { titles, .. } => {
@@ -163,7 +163,7 @@ impl Node {
         })
     }
 
-    /// A newcomer is judged; they may have to wait for their place to be free.
+    /// Judges a newcomer, who may have to wait until their place is free.
     fn admits(&mut self, id: u64, newcomer: &Newcomer<usize>) -> Option<Outcome<usize>> {
         let film = newcomer.film.handle;
         let client = self.clients.get(&id);
@@ -196,14 +196,14 @@ impl Node {
         None
     }
 
-    /// A newcomer's place is free now.
+    /// Reports that a newcomer's place is free now.
     pub fn welcome(&mut self, id: u64) {
         let outcome = Outcome::Admitted(Ok(name_of(id)));
         let conn = ConnId(id);
         self.happens_over_rtsp(What::Done { conn, outcome });
     }
 
-    /// Makes a stream, which tells how it begins when it is ready.
+    /// Creates a stream, which reports its beginning when it is ready.
     fn makes(&mut self, order: &PlayOrder<u64, usize>) {
         let Some(id) = viewer_of(&order.session) else {
             return;
@@ -222,7 +222,7 @@ impl Node {
         self.prepare(id);
     }
 
-    /// A client's stream is ready, or cannot be.
+    /// Handles a client's stream that is ready, or that has failed.
     pub fn ready_over_rtsp(&mut self, id: u64, info: Result<PlayInfo, StreamError>) {
         let asked = self.clients.get(&id).and_then(|client| client.asked);
         let info = info.map_err(|error| error.to_string());
@@ -256,7 +256,7 @@ impl Node {
         self.happens_over_rtsp(What::Done { conn, outcome });
     }
 
-    /// A stream may flow.
+    /// Starts a stream.
     fn flows(&mut self, id: u64) {
         let Some(viewer) = self.viewers.get_mut(&id) else {
             return;
@@ -267,13 +267,14 @@ impl Node {
         self.lane.go(id, self.now.nanos());
     }
 
-    /// Somebody else has ended a viewer's session.
+    /// Reports that a viewer's session was ended by the node.
     pub fn ended_over_rtsp(&mut self, id: u64, words: Option<String>) {
         let session = name_of(id);
         self.happens_over_rtsp(What::Ended { session, words });
     }
 
-    /// The first packet since PLAY has the number that RTP-Info said, and nothing comes before PLAY or after PAUSE.
+    /// Checks that the first packet after PLAY has the number given by RTP-Info, and that none
+    /// comes before PLAY or after PAUSE.
     pub fn check_told(&mut self, id: u64, track: usize, seq: u16) {
         let state = self.viewers.get(&id).map(|viewer| viewer.state);
         if state != Some(State::Playing) {

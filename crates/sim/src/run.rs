@@ -9,8 +9,8 @@ use crate::events::Event;
 use crate::node::{For, Node};
 use crate::trace::Line;
 
-/// Runs a node from a seed, and says what came of it. The same seed and configuration give the same outcome, wherever
-/// and whenever it is run.
+/// Runs a node from a seed, and returns the outcome. The same seed and configuration give the same
+/// outcome, wherever and whenever they are run.
 pub fn run(seed: u64, config: &Config) -> Outcome {
     let mut node = match Node::new(seed, config) {
         Ok(node) => node,
@@ -51,7 +51,7 @@ pub fn run(seed: u64, config: &Config) -> Outcome {
 }
 
 impl Node {
-    /// What follows at once from what has happened.
+    /// Handles the immediate consequences of an event.
     fn follows(&mut self) {
         loop {
             self.release();

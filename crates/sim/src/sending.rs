@@ -1,4 +1,5 @@
-//! The lane's turns, and the kernel that takes its packets: everything at once, unless a fault keeps it from doing so.
+//! The lane's turns, and the kernel that takes its packets: all at once, unless a
+//! fault prevents that.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::viewer::{State, Viewer};
 use crate::world::LATE;
 
 impl Node {
-    /// A viewer's stream begins to be prepared.
+    /// Begins to prepare a viewer's stream.
     pub fn prepare(&mut self, id: u64) {
         let Some(viewer) = self.viewers.get_mut(&id) else {
             return;
@@ -81,7 +82,7 @@ impl Node {
         self.acts();
     }
 
-    /// A turn of the lane, which was to begin at `meant`.
+    /// Runs a turn of the lane that was due at `meant`.
     pub fn turn(&mut self, meant: u64) {
         let now = self.now.nanos();
         if now.saturating_sub(meant) > self.rules.catch_up {
@@ -105,7 +106,7 @@ impl Node {
         self.send_lost();
     }
 
-    /// Does what the lane has asked for.
+    /// Carries out the lane's effects.
     pub fn acts(&mut self) {
         while let Some((place, effect)) = self.lane.effect() {
             let Some(stream) = self.lane.stream(place) else {
@@ -145,7 +146,8 @@ impl Node {
         }
     }
 
-    /// A viewer's stream ends with an error: nobody is disconnected who reads. Why they leave.
+    /// Handles a stream that ends with an error, and returns why the viewer leaves. No viewer who
+    /// reads may be disconnected.
     fn judges_end(&mut self, id: u64, error: &StreamError) -> &'static str {
         if !error.to_string().contains("disconnected") {
             self.counters.failed += 1;
@@ -159,7 +161,7 @@ impl Node {
         "they do not read"
     }
 
-    /// A viewer's stream is ready, or cannot be.
+    /// Handles a viewer's stream that is ready, or that has failed.
     fn answered(&mut self, id: u64, begins: Result<i64, StreamError>) {
         let Ok(at) = begins else {
             self.counters.failed += 1;
@@ -182,7 +184,7 @@ impl Node {
         self.lane.go(id, self.now.nanos());
     }
 
-    /// The kernel is given packets.
+    /// Hands packets to the kernel.
     fn send(&mut self, job: &Job) {
         let Some(stream) = self.lane.stream(job.place) else {
             return;
@@ -212,7 +214,7 @@ impl Node {
         self.comes_to_next(job.place, job.due.track, id, gone);
     }
 
-    /// Packets of a viewer's track that are due at a moment leave now.
+    /// Checks the time of a viewer's packets that are due at `due` and leave now.
     pub fn check_time(&mut self, id: u64, track: usize, due: u64) {
         let now = self.now.nanos();
         let late = now.saturating_sub(due);
@@ -240,8 +242,9 @@ impl Node {
         }
     }
 
-    /// How late packets may be without a cause, ns. Bookings are means of a second; where viewers over HTTP share a limited
-    /// link, what they are sent within it leaves at their connections' speeds. No frame is left out for that.
+    /// Returns how late packets may be without a cause, ns. Bookings are means of a second; if HTTP
+    /// viewers share a limited link, their film leaves within the second at their connections'
+    /// speeds. No frame is left out for that.
     fn may_be_late(&self) -> u64 {
         match self.way.is_some() && self.has_http {
             true => self.rules.drop_after,
@@ -253,7 +256,7 @@ impl Node {
         self.viewers.get(&id).is_some_and(Viewer::is_late)
     }
 
-    /// No millisecond sees more than the burst rule allows.
+    /// Checks that no millisecond exceeds the burst rule.
     pub fn check_burst(&mut self, id: u64, gone: u32, cap: u32) {
         let burst = u32::from(self.rules.burst);
         let now = self.now.nanos();
@@ -267,7 +270,7 @@ impl Node {
         }
     }
 
-    /// Notes when a viewer has come to another group.
+    /// Records when a viewer has reached another group.
     pub fn comes_to_next(&mut self, place: u32, track: usize, id: u64, gone: u32) {
         let Some(stream) = self.lane.stream(place) else {
             return;

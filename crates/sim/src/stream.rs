@@ -1,4 +1,4 @@
-//! What lanes hold here: films' groups in numbers of pages, and nothing else.
+//! The types that lanes hold: films' groups as numbers of pages, and nothing else.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -23,7 +23,7 @@ impl Host for Sim {
     type Script = Script;
     type Path = Nothing;
     type Owner = Nothing;
-    /// A viewer, who waits for a beginning.
+    /// The viewer who waits for a beginning.
     type Reply = u64;
     type Share = Share;
 }
@@ -32,14 +32,14 @@ pub(crate) type Lane = playout::Lane<Sim>;
 pub(crate) type Stream = playout::Stream<Sim>;
 pub(crate) type Planned = Group<Pages>;
 
-/// Neither sockets nor anything else is kept with a stream.
+/// Nothing is kept with a stream, not even sockets.
 pub(crate) struct Nothing;
 
 impl Prefetch for Nothing {
     fn prefetch(&self) {}
 }
 
-/// Pages that were let go, until the node looks at them.
+/// Pages that were released, until the node handles them.
 pub(crate) type LetGo = Rc<RefCell<Vec<Pin<Page>>>>;
 
 /// The blocks of a group in use.
@@ -68,7 +68,7 @@ impl Drop for Pages {
     }
 }
 
-/// A film as it is sent.
+/// The content of a film to be sent.
 pub(crate) struct Script {
     pub outline: Outline,
     /// Its number among the films.
@@ -84,7 +84,7 @@ impl Script {
         }
     }
 
-    /// Plans the packets of a group, of these bytes.
+    /// Plans the packets of a group, with these bytes.
     pub fn plan(
         &self,
         id: GroupId,
@@ -106,18 +106,18 @@ impl playout::Script for Script {
     }
 }
 
-/// Blocks that may be pinned beside what viewers who are on time hold: so many are left.
+/// The number of blocks that may still be pinned beside those of viewers who are on time.
 #[derive(Clone)]
 pub(crate) struct Share(Arc<AtomicUsize>);
 
 impl Share {
-    /// So many blocks.
+    /// Creates a share of `blocks` blocks.
     pub fn of(blocks: usize) -> Share {
         Share(Arc::new(AtomicUsize::new(blocks)))
     }
 }
 
-/// Some of them.
+/// Some of these blocks.
 pub(crate) struct TakenBlocks {
     blocks: usize,
     of: Share,

@@ -1,10 +1,10 @@
-//! What happens in a run, line by line: hashed always, and kept as text where somebody wants to read it.
+//! The events of a run, line by line: always hashed, and kept as text on request.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
-/// Something that happens. Numbers of viewers count from 0 in the order in which they come.
+/// An event. Viewers are numbered from 0 in the order of their arrival.
 #[derive(Clone, Debug, Hash)]
 pub(crate) enum Line {
     Machine {
@@ -50,7 +50,7 @@ pub(crate) enum Line {
         block: u32,
         ok: bool,
     },
-    /// A block of a view is made of these of the file.
+    /// A block of a view is made from these blocks of the file.
     Makes {
         film: usize,
         block: u32,
@@ -339,7 +339,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// FNV-1a by words: the same in every process, which the standard library's hasher need not be.
+/// FNV-1a over words: the same in every process, which the standard library's hasher need not be.
 struct Words(u64);
 
 impl Words {
@@ -390,7 +390,7 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Lines are kept only if somebody reads them: making them takes longer than the run.
+    /// Lines are kept only on request: formatting them takes longer than the run.
     pub fn new(kept: bool) -> Trace {
         Trace {
             hash: Words(0xcbf2_9ce4_8422_2325),
@@ -406,7 +406,7 @@ impl Trace {
         }
     }
 
-    /// Packets that leave: there are too many of them to be read.
+    /// Hashes packets that leave: they are too numerous to be read.
     pub fn slice(&mut self, viewer: u64, seq: u16, packets: u32) {
         self.hash
             .word(viewer << 48 | u64::from(seq) << 32 | u64::from(packets));

@@ -1,4 +1,4 @@
-//! A viewer, beside what the lane has of their stream.
+//! A viewer, without the lane's part of the stream.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use reelway_time::Monotonic;
 use crate::connection::Connection;
 use crate::stream::Planned;
 
-/// What a viewer is doing.
+/// The state of a viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Admitted, and their film begins later.
+    /// Admitted; the film begins later.
     Waiting,
     /// Their first groups are being read.
     Preparing,
@@ -24,25 +24,27 @@ pub(crate) enum State {
     Paused,
 }
 
-/// What was sent of a track.
+/// The packets sent of a track.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sent {
     /// Sequence number of the next packet.
     pub seq: u16,
-    /// Where the next packet is; `None`: the viewer has gone elsewhere.
+    /// Where the next packet is; `None` after the viewer has moved to another position.
     pub next: Option<PacketPlace>,
-    /// Packets of the group at hand.
+    /// The number of packets sent of the current group.
     pub of_group: u64,
-    /// Where the last packets lie, by their numbers, where packets get lost.
+    /// The positions of the last packets by sequence number, if packets may be lost.
     pub places: VecDeque<(u16, PacketPlace)>,
-    /// Packets that were asked for again, and have not been sent since: group, packet, number in the preface.
+    /// Packets that were requested again and have not been sent since: group, packet, number
+    /// in the preface.
     pub missed: BTreeSet<(u32, u32, Option<u16>)>,
-    /// Bytes that were sent again.
+    /// The number of bytes that were sent again.
     pub again: u64,
 }
 
 impl Sent {
-    /// What is sent from now on does not follow what was sent, which is not sent again.
+    /// Resets the state: the next packets do not follow those sent so far, which are
+    /// not sent again.
     pub fn leave(&mut self) {
         self.next = None;
         self.places.clear();
@@ -50,47 +52,49 @@ impl Sent {
     }
 }
 
-/// A viewer who was admitted.
+/// An admitted viewer.
 pub(crate) struct Viewer {
     pub film: usize,
     pub booking: BookingId,
-    /// How long they wait for their film's beginning.
+    /// How long they wait for the beginning of their film.
     pub starts_in: Duration,
     pub state: State,
-    /// Counts beginnings.
+    /// Counts the stream's beginnings.
     pub epoch: u32,
-    /// Where they stand, while they do not play.
+    /// Their position, while they do not play.
     pub at: Nanos,
-    /// From where on what they are sent is the film without a hole.
+    /// The position from which the film is sent without gaps.
     pub begins: Nanos,
-    /// How they are sent their film, if not over UDP.
+    /// Their connection, if the film is not sent over UDP.
     pub connection: Option<Connection>,
-    /// They came over RTSP.
+    /// Whether they came over RTSP.
     pub is_over_rtsp: bool,
-    /// They have played.
+    /// Whether they have played.
     pub has_played: bool,
-    /// They are still to be judged by where they really begin.
+    /// Whether they must still be judged by where they really begin.
     pub is_new: bool,
-    /// Which of their tracks are behind a group that came late.
+    /// Whether each of their tracks is behind a group that came late.
     pub late: [bool; 2],
-    /// They play later than is booked for them, as their timetable was moved.
+    /// Whether they play later than booked, as their timetable was moved.
     pub moved: bool,
-    /// They paused while a group was missing: one track has come further than the other.
+    /// Whether they paused while a group was missing, so that one track has come further
+    /// than the other.
     pub is_apart: bool,
-    /// They vanish when they have asked for blocks.
+    /// Whether they disappear after their next request for blocks.
     pub vanishes: bool,
-    /// How often they may still try to resume.
+    /// How many more times they try to resume.
     pub tries: u32,
-    /// What was sent of each track.
+    /// The packets sent of each track.
     pub sent: [Sent; 2],
-    /// Frames that were left out, and how many of them no gap has shown yet.
+    /// Frames that were left out, and how many of them have not shown up as gaps yet.
     pub dropped: u64,
     pub unseen: u64,
     /// How often their timetable was moved.
     pub shifts: u32,
-    /// Packets of the last millisecond: when, how many, and how many may leave in it by the rate of their frame.
+    /// Packets of the last millisecond: time, number, and how many may leave in it by the rate of
+    /// their frame.
     pub window: VecDeque<(u64, u32, u32)>,
-    /// The last groups given to them, which only a wrong model keeps.
+    /// The last groups handed to them; used only by wrong models.
     pub kept: VecDeque<Arc<Planned>>,
 }
 
@@ -122,7 +126,7 @@ impl Viewer {
         }
     }
 
-    /// How they are sent their film.
+    /// Returns how their film is carried.
     pub fn carriage(&self) -> Carriage {
         match self.connection {
             Some(_) => Carriage::Tcp,
@@ -130,23 +134,23 @@ impl Viewer {
         }
     }
 
-    /// They begin or stand elsewhere: nothing of the place before counts.
+    /// Resets the lateness when they begin or stop at another position.
     pub fn begins_anew(&mut self) {
         (self.late, self.moved) = ([false; 2], false);
     }
 
-    /// Whether they play later than is booked for them.
+    /// Returns whether they play later than booked.
     pub fn is_late(&self) -> bool {
         self.moved || self.late.contains(&true)
     }
 
-    /// Whether their film is late as they do not read.
+    /// Returns whether their film is late because they do not read.
     pub fn is_behind(&self) -> bool {
         self.connection.as_ref().is_some_and(Connection::is_behind)
     }
 
-    /// Notes that packets leave at `now`, of a frame whose rate needs `cap` in a millisecond. How many leave in this
-    /// millisecond, and how many may.
+    /// Records that packets leave at `now`, of a frame whose rate needs `cap` in a millisecond.
+    /// Returns how many leave in this millisecond, and how many may.
     pub fn leaves(&mut self, now: u64, packets: u32, cap: u32) -> (u32, u32) {
         while self.window.front().is_some_and(|(at, ..)| at + TURN <= now) {
             self.window.pop_front();
@@ -158,13 +162,13 @@ impl Viewer {
     }
 }
 
-/// One who waits for a group.
+/// A viewer who waits for a group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiter {
     pub viewer: u64,
     pub want: Want,
-    /// They played when they asked.
+    /// Whether they played when they requested it.
     pub playing: bool,
-    /// When they asked.
+    /// When they requested it.
     pub at: Monotonic,
 }

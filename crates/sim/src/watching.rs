@@ -1,4 +1,5 @@
-//! Viewers' groups: asked for by their streams, read once for all who need them at the time, planned, given, let go.
+//! Viewers' groups: requested by streams, read once for all who need them at the time, planned,
+//! handed over, released.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,15 +19,15 @@ use crate::stream::{Pages, Planned};
 use crate::trace::Line;
 use crate::viewer::{State, Viewer, Waiter};
 
-/// After which a group that is due is taken never to come, ns.
+/// How long after its deadline a group is assumed never to arrive, ns.
 const PATIENCE: Nanos = 5_000_000_000;
-/// Groups of newcomers that are remembered.
+/// The number of newcomers' groups that are remembered.
 const REMEMBERED: usize = 100;
-/// Groups that a wrong model keeps of a viewer.
+/// The number of groups that a wrong model keeps per viewer.
 const KEPT: usize = 6;
 
 impl Node {
-    /// A viewer's stream asks for a group.
+    /// Handles a stream's request for a group.
     pub fn want(&mut self, id: u64, want: Want) {
         let Some(viewer) = self.viewers.get(&id) else {
             return;
@@ -60,7 +61,7 @@ impl Node {
             .insert((id, want.epoch, want.track, want.group), due);
         let key = (film as u64, (want.track, want.group));
         match self.groups.ask(key, waiter) {
-            // Not before the turn is over, as in the server, where another thread answers.
+            // Handed over only after the turn, as in the server, where another thread answers.
             Lookup::Ready(group, waiter) => self.ready.push_back((waiter, group)),
             Lookup::Waits => {}
             Lookup::Make => self.ask(Ask {
@@ -78,14 +79,14 @@ impl Node {
         }
     }
 
-    /// So many blocks are asked for that are due at once, and go ahead of others.
+    /// Records that blocks are requested that are due at once, and so go ahead of others.
     pub fn goes_ahead(&mut self, blocks: u32) {
         let forgotten = self.newcomers.len().saturating_sub(REMEMBERED);
         self.newcomers.drain(..forgotten);
         self.newcomers.push_back((self.now, blocks));
     }
 
-    /// An answer of the pool: the group is planned, and given to all who wait for it.
+    /// Handles an answer of the pool: plans the group, and hands it to all waiting viewers.
     pub fn given(&mut self, ask: &Ask, id: GroupId, held: Option<Held>) {
         let made = match held {
             Some(held) => self.make(ask, id, held),
@@ -98,7 +99,7 @@ impl Node {
         }
     }
 
-    /// A group whose blocks are here.
+    /// Plans a group whose blocks are in memory.
     fn make(&mut self, ask: &Ask, id: GroupId, held: Held) -> Result<Planned, StreamError> {
         self.pinned(ask, &held);
         let bytes = Pages {
@@ -141,7 +142,7 @@ impl Node {
         Ok(Group::new(plan, bytes))
     }
 
-    /// Somebody is given a group that they waited for, or learns that there is none.
+    /// Hands a waiting viewer their group, or the error.
     pub fn give(&mut self, waiter: &Waiter, made: Result<Arc<Planned>, StreamError>) {
         let (id, want) = (waiter.viewer, waiter.want);
         self.waits.remove(&(id, want.epoch, want.track, want.group));
@@ -184,7 +185,8 @@ impl Node {
         self.check_pins(id);
     }
 
-    /// Nobody who plays is forgotten: a group that is not given at all is never found to come late.
+    /// Checks that no playing viewer is forgotten: a group that is never handed over is not found
+    /// to be late otherwise.
     pub fn check_waits(&mut self) {
         let long_due = |due: &Monotonic| due.offset(PATIENCE) < self.now;
         let waits = self.waits.iter().filter(|(_, due)| long_due(due));
@@ -193,7 +195,7 @@ impl Node {
             let place = self.lane.place_of(id);
             let stream = place.and_then(|place| self.lane.stream(place));
             let still = stream.is_some_and(|stream| stream.is_at(epoch));
-            // All that viewers ask for who do not read is long due.
+            // Everything that viewers who do not read have requested is long overdue.
             let is_behind = self.viewers.get(&id).is_some_and(Viewer::is_behind);
             let is_judged = !is_behind && self.excused.offset(PATIENCE) < self.now;
             if !still || is_judged {
@@ -208,8 +210,9 @@ impl Node {
         }
     }
 
-    /// A viewer had to wait for a group. That they did not read explains it; a fault does, too; so does a group that was asked for so shortly before it was
-    /// due that the disk could not be sure to read it by then, alone or behind newcomers.
+    /// Handles a group for which a viewer had to wait. The causes are that they did not read, a
+    /// fault, or a group that was requested so shortly before it was due that the disk could not be
+    /// sure to read it in time, alone or behind newcomers.
     fn was_late(&mut self, waiter: &Waiter, by: Nanos) {
         let Waiter {
             viewer: id, want, ..
@@ -217,7 +220,7 @@ impl Node {
         let place = self.lane.place_of(id);
         let stream = place.and_then(|place| self.lane.stream(place));
         let at = stream.and_then(|stream| stream.tracks[want.track].cursor.at());
-        // What is to be sent again keeps nobody waiting.
+        // Groups for retransmission keep no viewer waiting.
         let is_past = at.is_some_and(|(at, _)| at.group as usize > want.group);
         let Some(viewer) = self.viewers.get_mut(&id) else {
             return;
@@ -233,8 +236,8 @@ impl Node {
         self.explain(id, (waiter.at, due), blocks, by, &what);
     }
 
-    /// Blocks came so much later for a viewer than they were due, ns: a cause is looked for. They were asked for at the first
-    /// of these moments, and due at the second.
+    /// Looks for the cause of blocks that came `by` ns late for a viewer. They were requested at
+    /// `asked`, and due at `due`.
     pub fn explain(
         &mut self,
         id: u64,
@@ -271,20 +274,20 @@ impl Node {
         }
     }
 
-    /// How long before they are due so many blocks have to be asked for, so that they are sure to be there when nothing is
-    /// more urgent: reads that have begun are not interrupted.
+    /// Returns how long before they are due blocks must be requested to be sure to arrive in time
+    /// if nothing is more urgent: reads that have begun are not interrupted.
     pub fn surely(&self, blocks: u32) -> Duration {
         self.each * (self.depth + blocks) + WAY
     }
 
-    /// Blocks asked for newcomers since a second before a moment.
+    /// Returns the number of blocks requested for newcomers from a second before `at` on.
     pub fn of_newcomers(&self, at: Monotonic) -> u32 {
         let since = at.offset(-SECOND);
         let recent = self.newcomers.iter().filter(|(at, _)| *at >= since);
         recent.map(|(_, blocks)| blocks).sum()
     }
 
-    /// The cache policy learns where a viewer is.
+    /// Reports a viewer's position to the cache policy.
     pub fn watches(&mut self, id: u64, film: usize, block: u32) {
         let film = self.films[film].number;
         let at = Watching {
@@ -301,7 +304,7 @@ impl Node {
         self.pool.tell_news(now);
     }
 
-    /// Looks at the blocks that were let go; who waits for room may have it then.
+    /// Handles the blocks that were released; requests that wait for room may then get it.
     pub fn release(&mut self) {
         let pins = std::mem::take(&mut *self.let_go.borrow_mut());
         if pins.is_empty() {

@@ -1,37 +1,39 @@
-//! The network behind the node: a link that may carry only so much, and ways to viewers on which packets are lost.
+//! The network behind the node: a link that may be limited, and paths to viewers that
+//! may lose packets.
 
 use reelway_determinism::Random;
 
-/// Longest queue of a limited link, ns: `capacity.queue` by default.
+/// Longest queue of a limited link, ns: the default of `capacity.queue`.
 pub(crate) const QUEUE: u64 = 20_000_000;
-/// What may come beyond it, bytes: where a stream takes room for the packets of one track, as many of the other may leave
-/// beside them when both are due.
+/// The permitted excess, bytes: if a stream reserves room for the packets of one track, as many of
+/// the other may leave with them when both are due.
 const BESIDE: u64 = 8 * 1538;
 
-/// How much more of the queue is borne, ns, for what comes over HTTP without the link's being told: what a client takes more
-/// slowly than it might is longer on its way than was said.
+/// By how much the queue may be longer because of HTTP traffic that the link does not know of, ns:
+/// a client that reads more slowly than it could is in transit for longer than reported.
 const UNTOLD: u64 = QUEUE / 2;
 
 /// The network.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    /// Bytes a second that the link carries, if it is limited.
+    /// Bytes per second that the link carries, if it is limited.
     rate: Option<u64>,
-    /// When all that was handed over has left, ns.
+    /// When everything handed over has left, ns.
     drained: u64,
-    /// Up to when what viewers over HTTP are sent has been added to it, ns.
+    /// The time up to which HTTP traffic has been added, ns.
     at: u64,
-    /// How long what the link was not told of takes, ns: it stays in the queue until that is empty.
+    /// How long traffic that the link does not know of takes: it stays in the queue until
+    /// that is empty.
     untold: u64,
-    /// What the queue bears until it is empty, ns: more than usually while a frame of TCP is in it that is longer, and found it
-    /// empty.
+    /// The permitted length of the queue until it is empty, ns: more than usual while it contains a
+    /// longer TCP frame that found it empty.
     bears: u64,
-    /// One packet in so many is lost; 0: none.
+    /// One packet in this many is lost; 0: none.
     one_in: u64,
 }
 
 impl Wire {
-    /// A link of so many bytes a second, and ways that lose one packet in so many.
+    /// Creates a link of `rate` bytes per second, and paths that lose one packet in `one_in`.
     pub fn new(rate: Option<u64>, one_in: u64) -> Wire {
         Wire {
             rate,
@@ -43,18 +45,19 @@ impl Wire {
         }
     }
 
-    /// Whether packets get lost on the way.
+    /// Returns whether packets are lost in transit.
     pub fn is_lossy(&self) -> bool {
         self.one_in > 0
     }
 
-    /// Whether a packet is lost.
+    /// Returns whether a packet is lost.
     pub fn loses(&self, random: &mut Random) -> bool {
         self.is_lossy() && random.once_in(self.one_in)
     }
 
-    /// Connections would have sent so many billionths of a byte since it was asked last: what of that the link takes. TCP
-    /// sends no more than what leaves its queue no longer than it may be. The link was told of so many bytes a second.
+    /// Returns how much the link takes of the `would` billionths of a byte that connections would
+    /// have sent since the last call. TCP sends only as much as the queue can hold. The link knows
+    /// of `told` bytes per second.
     pub fn takes_flows(&mut self, now: u64, would: u128, told: u64) -> u128 {
         let Some(rate) = self.rate else {
             return would;
@@ -70,8 +73,9 @@ impl Wire {
         takes
     }
 
-    /// Bytes are handed over at once: for how long the last of them waits in the link's queue, ns, if that is more than it
-    /// bears. What finds the queue empty may always leave, and a frame of TCP as a whole if its first packet may.
+    /// Adds bytes to the link's queue. Returns how long the last of them waits, ns, if that exceeds
+    /// the permitted length. Packets that find the queue empty may always leave, and a TCP frame
+    /// leaves as a whole if its first packet may.
     pub fn takes(&mut self, now: u64, bytes: u64, is_frame: bool) -> Option<u64> {
         let rate = self.rate?;
         let before = self.drained.saturating_sub(now);

@@ -1,20 +1,20 @@
-//! What the pool's blocks, films and answers are here: numbers.
+//! The pool's memory, films and answers: numbers.
 
 use reelway_cache::{BlockId, FilmId};
 use reelway_media::{Filling, Nanos, SECOND};
 use reelway_pool::{Read, Source, World};
 
-/// Bytes of a block of the pool: the server's default.
+/// The size of a block of the pool, bytes: the server's default.
 pub(crate) const BLOCK: u64 = 256 << 10;
-/// How long before it is due a group is asked for: the most that the server takes.
+/// How long before its deadline a group is requested: the server's maximum.
 pub(crate) const LEAD: Nanos = 2 * SECOND;
 
-/// The lowest lateness of packets that needs a cause, ns: pictures and sound that are due in one millisecond, and pictures
-/// that fill theirs, leave a little later by the burst rule.
+/// The lowest lateness of packets that needs a cause, ns: pictures and sound that are due in the
+/// same millisecond, and pictures that fill theirs, leave a little later by the burst rule.
 pub(crate) const LATE: u64 = 20_000_000;
 
-/// A block's memory: which block it is, and what was read into it last. It has bytes only of views: those of files are where
-/// they are.
+/// A block's memory: its number, and the block that was last read into it. It has bytes only for
+/// views: those of files stay in the file.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub number: u32,
@@ -22,12 +22,12 @@ pub(crate) struct Page {
     pub made: Vec<u8>,
 }
 
-/// A film on the one disk that there is, its file, or its view.
+/// A film's file or view, on the only disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FilmOnDisk {
     pub film: FilmId,
     pub queue: usize,
-    /// Which of the node's films it is.
+    /// The index of the film in the node.
     pub of: usize,
 }
 
@@ -45,7 +45,7 @@ impl Source for FilmOnDisk {
     }
 }
 
-/// A read failed.
+/// The error of a failed read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Broken;
 
@@ -60,10 +60,10 @@ impl World for Pages {
     type File = u32;
 }
 
-/// Blocks of views that are made at once: as many as in the server.
+/// How many blocks of views are made at the same time, as in the server.
 pub(crate) const MAKERS: usize = 8;
 
-/// A block of a view in the making.
+/// A block of a view that is being made.
 pub(crate) struct Making {
     pub read: Read<Pages>,
     pub filling: Filling,

@@ -1,4 +1,4 @@
-//! Packets through viewers' connections, as many as these take.
+//! Packets written to viewers' connections, as many as these take.
 
 use std::time::Duration;
 
@@ -11,11 +11,13 @@ use crate::node::Node;
 use crate::trace::Line;
 use crate::viewer::State;
 
-/// For how long a viewer who does not read may keep film: what the server lets them, and the time until it looks.
+/// How long a viewer who does not read may keep film: the time that the server allows, and the time
+/// until the next check.
 const KEEPS: Duration = Duration::from_secs(1);
 
 impl Node {
-    /// A connection for a viewer of a film: most read far faster than it plays, some hardly as fast.
+    /// Creates a connection for a viewer of a film: most readers are far faster than it plays, some
+    /// hardly as fast.
     pub fn connection(&mut self, film: usize) -> Connection {
         let of = &self.films[film];
         let bytes: u64 = of.title.tracks.iter().map(|track| track.bytes).sum();
@@ -28,7 +30,7 @@ impl Node {
         Connection::new(room, (mean * percent / 100).max(1), self.now)
     }
 
-    /// A viewer over TCP stops reading for a while.
+    /// Makes a TCP viewer stop reading for a while.
     pub fn stops_reading(&mut self, id: u64) {
         let millis = self.random.within(100, 15_000);
         let now = self.now;
@@ -41,7 +43,7 @@ impl Node {
         self.note(&Line::Stands { viewer: id, millis });
     }
 
-    /// What streams over TCP may hand to their connections now.
+    /// Writes what TCP streams may hand to their connections now.
     pub fn write(&mut self, connections: &mut Vec<u32>) {
         for place in connections.drain(..) {
             for _ in 0..self.lane.frames(place) {
@@ -57,7 +59,7 @@ impl Node {
         }
     }
 
-    /// Whether the connection of a stream that let go of its bytes has room again.
+    /// Checks whether the connection of a stream that released its bytes has room again.
     fn looks(&mut self, place: u32) {
         let now = self.now;
         let id = self.lane.stream(place).map(reelway_playout::Stream::id);
@@ -108,7 +110,7 @@ impl Node {
         self.comes_to_next(place, due.track, id, taken);
     }
 
-    /// Viewers whose connections have no room keep none of the film, after a moment.
+    /// Checks that viewers whose connections have no room keep no film for longer than a moment.
     pub fn check_connections(&mut self) {
         let now = self.now;
         for id in self.viewers.keys().copied().collect::<Vec<_>>() {

@@ -1,4 +1,5 @@
-//! The faults that show what the simulation finds (`faults/README.md`) still fit the code.
+//! Checks that the faults that show what the simulation finds (`faults/README.md`) still apply to
+//! the code.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! A few seeds, in seconds: for work on one of the crates that run in them, and for mutants (`scripts/mutants`).
+//! A few seeds that take seconds: for work on one of the crates that they run, and
+//! for mutants (`scripts/mutants`).
 
 use reelway_sim::{Config, run};
 

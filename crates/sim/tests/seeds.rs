@@ -1,4 +1,5 @@
-//! Seeds hold what must hold, come out the same again, and the checks can fail.
+//! Checks that seeds keep all rules, that their outcomes are reproducible, and that the
+//! checks can fail.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +15,7 @@ fn sum(into: &mut Vec<(&'static str, u64)>, counters: &Counters) {
     }
 }
 
-/// Names the seed that ends in a panic.
+/// Names the seed in which a panic occurs.
 struct Named(u64);
 
 impl Drop for Named {
@@ -25,7 +26,7 @@ impl Drop for Named {
     }
 }
 
-/// Runs seeds on all processors.
+/// Runs seeds on all processors in parallel.
 fn each(seeds: std::ops::Range<u64>, run: impl Fn(u64) + Sync) {
     let next = AtomicU64::new(seeds.start);
     let work = || {
@@ -70,7 +71,7 @@ fn a_thousand_seeds_hold_all_rules_and_come_out_the_same_again() {
         sum(&mut counted.lock().unwrap(), &counters);
     });
     let counted = counted.into_inner().unwrap();
-    // What is checked does happen.
+    // What the rules are about does occur.
     let of = |name| {
         counted
             .iter()
@@ -105,7 +106,7 @@ fn a_thousand_seeds_hold_all_rules_and_come_out_the_same_again() {
     ] {
         assert!(of(name) > Some(0), "{name}: {counted:?}");
     }
-    // Most groups come at a time when nothing would excuse their delay.
+    // Most groups arrive at a time when nothing would excuse a delay.
     assert!(of("strict") > Some(250_000), "{counted:?}");
 }
 
@@ -127,7 +128,7 @@ fn a_trace_can_be_read_and_changes_nothing() {
     assert_ne!(run(8, &Config::default()).trace_hash, quiet.trace_hash);
 }
 
-/// The first seed of a hundred in which a rule is found broken.
+/// Finds the first of a hundred seeds in which `rule` is broken.
 fn caught(wrong: Wrong, rule: Rule) {
     let config = Config {
         wrong: Some(wrong),

@@ -1,4 +1,4 @@
-//! A test that cannot do its work on this machine says so instead of passing silently.
+//! Reports tests that cannot do their work on this machine, so that they do not pass silently.
 //!
 //! ```
 //! # use reelway_skip::skipped;
@@ -11,9 +11,10 @@
 //! # films_on_two_disks_have_a_queue_each();
 //! ```
 //!
-//! A test that does only a part of its work says so too, and goes on: `skipped!("io_uring: {why}")`.
-//! `scripts/test` counts these lines and compares them with the lists in `tests/skipped`. The line names the
-//! function that holds the macro, so the macro stands in the test itself; helpers return the reason.
+//! A test that does only a part of its work reports that too, and continues: `skipped!("io_uring:
+//! {why}")`. `scripts/test` counts these lines and compares them with the lists in `tests/skipped`.
+//! The line names the function that contains the macro, so the macro must be in the test itself;
+//! helpers return the reason.
 #![forbid(unsafe_code)]
 
 use std::fmt::Display;
@@ -29,16 +30,16 @@ macro_rules! skipped {
     }};
 }
 
-/// What [`skipped!`] calls: `here` is the type name of a function within the test.
+/// Implements [`skipped!`]; `here` is the type name of a function within the test.
 #[doc(hidden)]
 pub fn say(here: &str, reason: impl Display) {
     let line = line(here, &reason.to_string());
-    // The harness captures what the print macros write, but not this. One write, so that lines of several
-    // threads stay whole. There is nobody to report an error to.
+    // The test harness captures the output of the print macros, but not this. A single write keeps
+    // the lines of several threads intact. There is no way to report an error.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// The line, from a name such as `tier::disks::a_disk_is_full::{{closure}}::here`.
+/// Returns the line for a name such as `tier::disks::a_disk_is_full::{{closure}}::here`.
 fn line(here: &str, reason: &str) -> String {
     let path = here.strip_suffix("::here").unwrap_or(here);
     let path = path.replace("::{{closure}}", "");

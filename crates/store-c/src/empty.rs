@@ -1,5 +1,5 @@
-//! Empty blocks that callers wait for. A request stays in the pool until it is answered, whoever has stopped waiting: so there are never
-//! more of them than callers.
+//! Empty blocks that callers wait for. A request stays in the pool until it is answered, even if
+//! its caller has stopped waiting; so there are never more requests than callers.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use store::{Buffer, ReadError, Store};
 
-/// Who waits, and what has come.
+/// The waiting callers, and the blocks that have arrived.
 #[derive(Default)]
 pub(crate) struct Empty {
     state: Mutex<State>,
@@ -16,21 +16,21 @@ pub(crate) struct Empty {
 
 #[derive(Default)]
 struct State {
-    /// Callers who wait.
+    /// Number of waiting callers.
     waiting: usize,
-    /// Requests that the pool has not answered.
+    /// Number of requests that the pool has not answered.
     asked: usize,
-    /// Answers that no caller has taken, at most one for each who waits.
+    /// Answers that no caller has taken, at most one for each waiting caller.
     came: VecDeque<Result<Buffer, ReadError>>,
 }
 
 impl Empty {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Whole after a panic too: each change is one step.
+        // Consistent even after a panic: each change is one step.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An empty block of the pool; `None`: none came in this time.
+    /// Waits for an empty block of the pool. `None`: none arrived in this time.
     pub fn wait(
         self: &Arc<Self>,
         store: &Store,
@@ -53,7 +53,7 @@ impl Empty {
         state.came.pop_front()
     }
 
-    /// The pool answers a request.
+    /// Receives the answer to a request from the pool.
     fn comes(&self, given: Result<Vec<Buffer>, ReadError>) {
         let given = given.and_then(|mut buffers| buffers.pop().ok_or(ReadError::Closed));
         let mut state = self.lock();
@@ -63,7 +63,7 @@ impl Empty {
             drop(state);
             self.came.notify_one();
         }
-        // Who waited no longer leaves it to the pool.
+        // Without a waiting caller, the block returns to the pool.
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
             assert!(look().is_none());
         }
         assert_eq!(empty.lock().asked, 1);
-        // What it is given goes back to the pool, for nobody waits.
+        // The block it receives returns to the pool, since no caller is waiting.
         drop(held.pop());
         assert_eq!((empty.lock().asked, empty.lock().came.len()), (0, 0));
         assert!(look().is_some());

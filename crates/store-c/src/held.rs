@@ -1,24 +1,24 @@
-//! Blocks that are in the hands of the program in C, by their addresses.
+//! Blocks that the C program holds, by address.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use store::{Buffer, Span};
 
-/// Blocks given out.
+/// Blocks given out to the C program.
 #[derive(Default)]
 pub(crate) struct Held(Mutex<BTreeMap<usize, Block>>);
 
 enum Block {
-    /// To be written into.
+    /// To be written to.
     Empty(Buffer),
-    /// Of a file; as often as it was given out.
+    /// A block of a file, with one span for each time it was given out.
     Film(Vec<Span>),
 }
 
 impl Held {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<usize, Block>> {
-        // Whole after a panic too: blocks come and go one at a time.
+        // Consistent even after a panic: blocks are added and removed one at a time.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -42,14 +42,14 @@ impl Held {
                 .or_insert_with(|| Block::Film(Vec::new()))
             {
                 Block::Film(spans) => spans.push(span),
-                // A block is a file's or empty, never both.
+                // A block is either a file's or empty.
                 Block::Empty(_) => {}
             }
         }
         at
     }
 
-    /// Takes a block back; false where it was not given out.
+    /// Takes a block back. Returns false if it was not given out.
     pub fn release(&self, at: *const u8) -> bool {
         let mut held = self.lock();
         let empty = match held.get_mut(&(at as usize)) {
@@ -67,14 +67,14 @@ impl Held {
             }
         };
         let block = empty.then(|| held.remove(&(at as usize)));
-        // Not under the lock: others who wait for room are told on this thread.
+        // Not under the lock: dropping a block may serve waiting requests on this thread.
         drop(held);
         drop(block);
         true
     }
 
-    /// Calls `fill` with `len` bytes at this address, if they begin in an empty block; bytes beyond its end
-    /// are none of it.
+    /// Calls `fill` with `len` bytes at this address if they begin in an empty block. Bytes beyond
+    /// its end are left out.
     pub fn with<T>(&self, at: usize, len: usize, fill: impl FnOnce(&mut [u8]) -> T) -> Option<T> {
         let (start, mut buffer) = {
             let mut held = self.lock();

@@ -1,14 +1,15 @@
-//! `libreelway_store`: the store for programs in C, with the interface of the EXT3NS paper.
+//! `libreelway_store`: the store for C programs, with the interface of the EXT3NS paper.
 //!
-//! A pool of memory of a fixed size is made, and cut into blocks. A program gets empty blocks of it, or
-//! asks for a block of a file: where that block is in the pool already, the program's *pointer* is moved
-//! to it, and no byte is copied. Of a read into a buffer the buffer's address decides the way: one in the
-//! pool is read into directly from the disk, past the page cache; any other through the page cache, as
-//! `pread` does. Files are written in large blocks past the cache, and appear whole or not at all.
+//! The library creates a pool of memory of a fixed size and divides it into blocks. A program
+//! allocates empty blocks, or requests a block of a file: if that block is already in the pool, the
+//! program's *pointer* is moved to it, and no byte is copied. For reads into a buffer, the buffer's
+//! address decides the path: a buffer in the pool is filled directly from the disk, past the page
+//! cache; any other through the page cache, as by `pread`. Files are written in large blocks past
+//! the cache, and appear complete or not at all.
 //!
 //! The functions are declared in `include/reelway_store.h` and described in `man/reelway_store.3`;
 //! `examples/blocks.c` uses them. With `sys` and the preload library, this is the only crate with
-//! `unsafe` code: its arguments are raw pointers of programs in C.
+//! `unsafe` code: its arguments are raw pointers from C programs.
 #![allow(
     non_camel_case_types,
     reason = "the names are those of the header for C"
@@ -80,7 +81,7 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// Remembers why a call failed.
+/// Stores why a call failed.
 fn fail(words: impl std::fmt::Display) {
     let words: Vec<u8> = words.to_string().into_bytes();
     let words = words
@@ -90,10 +91,10 @@ fn fail(words: impl std::fmt::Display) {
     LAST.with_borrow_mut(|last| *last = CString::new(words).unwrap_or_default());
 }
 
-/// A text that the caller gave; none for NULL or what is no UTF-8.
+/// Returns a text passed by the caller. `None` for NULL.
 ///
 /// # Safety
-/// NULL, or a string that ends in zero and lives as long as the result.
+/// `text` is NULL, or a string that ends in zero and lives as long as the result.
 unsafe fn text<'a>(text: *const c_char) -> Option<&'a CStr> {
     // SAFETY: as the caller promises.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
@@ -335,7 +336,7 @@ pub unsafe extern "C" fn rw_pread(
     let store = unsafe { &*file.store };
     let direct = |into: &mut [u8]| match &file.direct {
         Some(direct) => direct.read_at(into, offset),
-        // Where direct reads are refused there is this way only.
+        // If direct reads are refused, this is the only way.
         None => file.buffered.read_at(into, offset),
     };
     let read = match store.held.with(buffer as usize, len, direct) {

@@ -1,5 +1,5 @@
-//! The library as a program in C has it: its header, its example against the shared and the static
-//! library, its manual page.
+//! The library as C programs see it: its header, its example with the shared and the static
+//! library, and its manual page.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ fn here(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Where the libraries are, built as everything else here.
+/// Builds the libraries like everything else here, and returns their directory.
 fn libraries() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .parent()
@@ -67,7 +67,7 @@ fn the_manual_page_has_every_function() {
 fn the_example_in_c_runs_with_the_shared_and_the_static_library() {
     let libraries = libraries();
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-    // Not a whole number of blocks or of pages.
+    // Not a multiple of the block or page size.
     let film: Vec<u8> = (0..1_000_001u32).map(|at| (at ^ (at >> 8)) as u8).collect();
     let path = dir.path().join("film");
     fs::write(&path, &film).expect("a film");
@@ -109,7 +109,7 @@ fn the_example_in_c_runs_with_the_shared_and_the_static_library() {
         assert!(ran.status.success(), "{way}: {said}{errors}");
         let lines: Vec<&str> = said.lines().collect();
         assert_eq!(lines[0], format!("sums {sum} {sum} {sum} {sum}"), "{way}");
-        // 16 blocks, all of which the pool keeps: the second round reads nothing.
+        // 16 blocks, all of which the pool keeps: the second pass reads nothing.
         assert_eq!(lines[1], "hits 16 misses 16 in use 0", "{way}");
         assert_eq!(
             lines[2], "blocks 64: all blocks of the pool are in use",

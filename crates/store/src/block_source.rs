@@ -1,4 +1,4 @@
-//! Where film bytes come from.
+//! Sources of film bytes.
 
 use std::io;
 use std::path::Path;
@@ -9,30 +9,32 @@ use reelway_sys::FileIdentity;
 use crate::fill::Fill;
 use crate::lane::Lane;
 
-/// Where the bytes of one film come from: a local file, an object at an HTTP origin.
+/// The source of one film's bytes: a local file, or an object at an HTTP origin.
 pub trait BlockSource: Send + Sync + std::fmt::Debug + 'static {
-    /// How messages name it: its path, or its address without credentials.
+    /// Returns its name in messages: its path, or its address without credentials.
     fn path(&self) -> &Path;
 
-    /// Which bytes they are, and how many: the same identity is the same bytes.
+    /// Returns the identity of the bytes, including their number: equal identities mean equal
+    /// bytes.
     fn identity(&self) -> FileIdentity;
 
-    /// Whether its identity tells these bytes from all others for good, so that blocks of it may be kept beyond the
-    /// end of this process (see [`crate::TierConfig`]).
+    /// Returns whether the identity distinguishes these bytes permanently from all others, so that
+    /// their blocks may outlive this process (see [`crate::TierConfig`]).
     fn is_lasting(&self) -> bool {
         false
     }
 
-    /// Reads one block: returns soon, and has [`Fill::finish`] called when it is done, on any thread.
-    /// Called in the order of deadlines, with never more under way than the lane's depth, and never for
-    /// the same block twice at once.
+    /// Reads one block. Returns soon; [`Fill::finish`] is called when the read is done, on any
+    /// thread. Reads are issued in order of deadline, at most the lane's depth of them at once, and
+    /// never twice at once for the same block.
     fn read(self: Arc<Self>, fill: Fill);
 }
 
-/// Opens films that lie below a prefix (see [`crate::Store::mount`]).
+/// Opens films whose paths begin with a prefix (see [`crate::Store::mount`]).
 pub trait Opener: Send + Sync + 'static {
-    /// Opens the film of this path, the prefix included. Called where waiting is allowed; the wait must
-    /// be bounded. `known`: what it was before; where it has only grown since, it is opened as that.
+    /// Opens the film with this path, which includes the prefix. Called where blocking is allowed;
+    /// the wait must be bounded. `known`: the film's earlier identity. If the film has only grown
+    /// since then, it is opened as that version.
     fn open(
         &self,
         path: &Path,

@@ -1,4 +1,4 @@
-//! Blocks of the pool to write into.
+//! Blocks of the pool to write to.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -7,8 +7,9 @@ use reelway_sys::region::Page;
 
 use crate::inner::Inner;
 
-/// An empty block of the pool, aligned to 4096 bytes: what is to be written to a disk past the page
-/// cache is put together here. What it holds at first is anything. Goes back when dropped.
+/// An empty block of the pool, aligned to 4096 bytes, for assembling data that are written to a
+/// disk past the page cache. Its initial contents are arbitrary. It returns to the pool when
+/// dropped.
 pub struct Buffer {
     /// `None` only while being dropped.
     page: Option<Page>,

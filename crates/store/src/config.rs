@@ -1,33 +1,33 @@
-//! How a store is to be.
+//! Configuration of a store.
 
 use reelway_cache::Spec;
 
 use crate::tier::TierConfig;
 
-/// Who reads local files.
+/// How local files are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadBy {
-    /// A ring a disk where io_uring is available, else threads.
+    /// By a ring for each disk if io_uring is available, otherwise by threads.
     #[default]
     Ring,
-    /// Threads, with reads that block.
+    /// By threads with blocking reads.
     Threads,
 }
 
-/// How large the pool is, and how it is filled.
+/// The pool's size, and how it is filled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoreConfig {
-    /// Memory for film blocks in bytes, a hard limit; at least 8 blocks.
+    /// Memory for film blocks in bytes, a hard limit. At least 8 blocks.
     pub pool_bytes: u64,
-    /// Bytes of a block, a power of two from 4096 to 16 MiB.
+    /// Block size in bytes, a power of two from 4096 to 16 MiB.
     pub block_bytes: u32,
-    /// Most reads under way at once, a disk; at least 1.
+    /// Maximum number of reads under way at once per disk; at least 1.
     pub depth: usize,
-    /// Who reads.
+    /// How local files are read.
     pub read_by: ReadBy,
-    /// Which block makes room for another.
+    /// The replacement policy.
     pub policy: Spec,
-    /// A tier below memory for films that lie afar.
+    /// A tier below memory for remote films.
     pub tier: Option<TierConfig>,
 }
 

@@ -1,7 +1,8 @@
-//! Local disks: a thread for each, which reads its files past the page cache, many blocks at a time.
+//! Local disks. Each has a thread that reads its files past the page cache, many blocks at a time.
 //!
-//! The pool hands over what is most urgent and never more than the disk's depth, so that nothing here
-//! has an order. Reads go through an io_uring where there is one, else through as many threads.
+//! The pool passes on the most urgent reads, never more than the disk's depth, so reads need no
+//! order here. They go through an io_uring if available, otherwise through the same number of
+//! threads.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use crate::error::ReadError;
 use crate::fill::Fill;
 use crate::local::{LocalFile, Progress, Step};
 
-/// Most threads in place of a ring: more help no disk.
+/// Maximum number of threads in place of a ring: more do not help any disk.
 const MOST_THREADS: usize = 8;
 
 /// A disk's inbox.
@@ -27,9 +28,9 @@ const MOST_THREADS: usize = 8;
 pub(crate) struct Disk {
     name: String,
     inbox: Mutex<Inbox>,
-    /// What ends the wait of the thread that has the ring.
+    /// Wakes the thread that owns the ring.
     waker: OnceLock<Waker>,
-    /// Where threads read instead, they wait here.
+    /// Where reader threads wait if there is no ring.
     work: Condvar,
     said_buffered: AtomicBool,
 }
@@ -40,12 +41,12 @@ struct Inbox {
     closed: bool,
 }
 
-/// Said once for the process: it would be the same for every disk.
+/// Logged once per process: the message would be the same for every disk.
 static SAID_NO_RING: AtomicBool = AtomicBool::new(false);
 static SAID_NOT_FIXED: AtomicBool = AtomicBool::new(false);
 
-/// The name of the disk that a file system with this device number lies on: `sda` for its partition
-/// `sda1`, for a file system without a disk its number.
+/// Returns the name of the disk that contains the file system with this device number: `sda` for
+/// its partition `sda1`, or the number if the file system has no disk.
 pub(crate) fn name_of(device: u64) -> String {
     let (major, minor) = reelway_sys::device_numbers(device);
     let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
@@ -62,7 +63,7 @@ pub(crate) fn name_of(device: u64) -> String {
 }
 
 impl Disk {
-    /// Starts the disk's thread, or threads.
+    /// Starts the disk's threads.
     pub fn start(name: &str, depth: usize, by: ReadBy) -> io::Result<Arc<Disk>> {
         let disk = Arc::new(Disk {
             name: name.to_owned(),
@@ -77,14 +78,14 @@ impl Disk {
             disk.start_threads(depth)?;
             return Ok(disk);
         }
-        // The ring belongs to the thread that makes it.
+        // The ring belongs to the thread that creates it.
         let (made, result) = std::sync::mpsc::sync_channel(1);
         let with_ring = Arc::clone(&disk);
         thread(0).spawn(move || match Reads::new(depth) {
             Ok(mut reads) => {
                 with_ring.waker.set(reads.waker()).ok();
                 made.send(Ok(())).ok();
-                // The ring outlives a panic: reads that are under way come back to it.
+                // The ring outlives a panic: reads under way return to it.
                 let mut done = Vec::new();
                 supervise::run(|| with_ring.run(&mut reads, &mut done));
             }
@@ -123,7 +124,7 @@ impl Disk {
         supervise::whole(self.inbox.lock())
     }
 
-    /// Says once for a disk that it is read through the page cache.
+    /// Logs once per disk that it is read through the page cache.
     fn say_buffered(&self, file: &LocalFile, why: &io::Error) {
         if !self.said_buffered.swap(true, Ordering::Relaxed) {
             tracing::info!(
@@ -134,7 +135,7 @@ impl Disk {
         }
     }
 
-    /// What a read gave; the block's result, if that is all.
+    /// Processes the result of a read. Returns the block's result if it is complete.
     fn took(
         &self,
         progress: &mut Progress,
@@ -150,7 +151,7 @@ impl Disk {
         }
     }
 
-    /// Takes a read to be done.
+    /// Accepts a read.
     fn push(&self, file: Arc<LocalFile>, fill: Fill) {
         let mut inbox = self.lock();
         if inbox.closed {
@@ -165,7 +166,7 @@ impl Disk {
         }
     }
 
-    /// Takes no more reads, and ends the threads when those under way are done.
+    /// Stops accepting reads, and ends the threads when the reads under way are done.
     pub fn close(&self) {
         let asked = {
             let mut inbox = self.lock();
@@ -179,8 +180,8 @@ impl Disk {
         self.work.notify_all();
     }
 
-    /// Reads until the disk is closed. A panic drops the blocks that were just taken up, whose
-    /// readers get an error; `done` has those that wait for their turn.
+    /// Reads until the disk is closed. If it panics, the blocks being handled are dropped and their
+    /// requests fail; `done` keeps those that have not been handled yet.
     fn run(&self, reads: &mut Reads<(Progress, Fill)>, done: &mut Vec<Done<(Progress, Fill)>>) {
         loop {
             while let Some(Done { page, tag, result }) = done.pop() {
@@ -204,12 +205,12 @@ impl Disk {
                 self.go_on(reads, progress, fill);
             }
             reads.wait(done);
-            // The first that was done comes first.
+            // Reversed so that the first completion is popped first.
             done.reverse();
         }
     }
 
-    /// Hands the next read of a block to the ring.
+    /// Passes the next read of a block to the ring.
     fn go_on(&self, reads: &mut Reads<(Progress, Fill)>, progress: Progress, mut fill: Fill) {
         if let Err(error) = progress.check() {
             return fill.finish(Err(error));
@@ -218,7 +219,7 @@ impl Disk {
             return drop(fill);
         };
         let (file, offset, from) = progress.next();
-        // The pool gives no more than the ring has room for.
+        // The pool issues no more reads than the ring has room for.
         if let Err(Done { page, tag, .. }) = reads.read(&file, offset, page, from, (progress, fill))
         {
             let (_, mut fill) = tag;
@@ -235,7 +236,7 @@ impl Disk {
         }
     }
 
-    /// The same with reads that block.
+    /// Like `run`, with blocking reads.
     fn run_blocking(&self) {
         loop {
             let (file, mut fill) = {
@@ -274,7 +275,8 @@ pub(crate) struct OnDisk {
 }
 
 impl OnDisk {
-    /// An opened file, and why it is not read past the page cache, if it is not.
+    /// Combines an opened file and its disk. `refused`: why the file cannot be read past the page
+    /// cache.
     pub fn new(file: LocalFile, refused: Option<io::Error>, disk: Arc<Disk>) -> OnDisk {
         if let Some(why) = refused {
             disk.say_buffered(&file, &why);

@@ -1,15 +1,16 @@
-//! A film file in the making: written in whole blocks past the page cache, under a temporary name in
-//! the directory it is for, and there under its own name only when all of it is on the disk.
+//! A film file being written: in whole blocks past the page cache, under a temporary name in its
+//! final directory. It gets its own name only when all of it is on the disk.
 //!
-//! | step | what a crash after it leaves |
+//! | step | state after a crash following it |
 //! |---|---|
-//! | created, room reserved, blocks written | the old film, or none; a draft, which the next start removes |
-//! | cut to its length, written through (`fsync`) | the same |
-//! | renamed | the new film or what was before: the directory is the disk's to write |
-//! | directory written through | the new film |
+//! | created, reserved, written | the old film or none; a draft (the next start removes it) |
+//! | truncated to its length, synchronised (`fsync`) | the same |
+//! | renamed | the new or the old state: the directory may not be on the disk yet |
+//! | directory synchronised | the new film |
 //!
-//! A draft is locked (`flock`) as long as its maker lives, so whoever cleans up can tell. Its directory is held open:
-//! whatever becomes of the names on the way there, the file is made and named in this one.
+//! A draft is locked (`flock`) as long as its writer lives, so that the clean-up spares it.
+//! Its directory is kept open: the file is created and named there even if names on the path
+//! change.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -21,39 +22,39 @@ use reelway_sys::files::reserve;
 use reelway_sys::folder::Folder;
 use reelway_sys::region::{ALIGNMENT, Page, Region};
 
-/// How the names of drafts begin; the dot hides them from whoever looks for films.
+/// Prefix of the names of drafts. The dot hides them from film scans.
 const PREFIX: &str = ".reelway-draft-";
 
-/// A file in the making; removed when dropped before [`Draft::publish`].
+/// A file being written. It is removed if it is dropped before [`Draft::publish`].
 #[derive(Debug)]
 pub struct Draft {
     folder: Folder,
     temporary: OsString,
     target: OsString,
-    /// Through the page cache; holds the lock.
+    /// For access through the page cache; holds the lock.
     file: File,
-    /// Past the page cache, where the file system allows it.
+    /// For access past the page cache, if the file system allows it.
     direct: Option<File>,
-    /// What is not written yet: less than a block.
+    /// Bytes not written yet: less than a block.
     block: Page,
     filled: usize,
-    /// Bytes written, a multiple of the block size until the last block.
+    /// Bytes written: a multiple of the block size until the last block.
     written: u64,
     len: u64,
     published: bool,
 }
 
 impl Draft {
-    /// Begins a file of `len` bytes that is to be `target`, whose directory is trusted as it is: links on the way
-    /// are followed. Fails with [`io::ErrorKind::StorageFull`] where there is no room for it.
+    /// Begins a file of `len` bytes at `target`. The directory is trusted: links in its path are
+    /// followed. Fails with [`io::ErrorKind::StorageFull`] if there is not enough space.
     pub fn create(target: &Path, len: u64, block_bytes: u32) -> io::Result<Draft> {
         let directory = target.parent().ok_or(io::ErrorKind::InvalidInput)?;
         let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         Draft::create_in(Folder::open(directory)?, name, len, block_bytes)
     }
 
-    /// Begins a file of `len` bytes that is to have the name `target` in `folder`. Fails with
-    /// [`io::ErrorKind::StorageFull`] where there is no room for it.
+    /// Begins a file of `len` bytes with the name `target` in `folder`. Fails with
+    /// [`io::ErrorKind::StorageFull`] if there is not enough space.
     pub fn create_in(
         folder: Folder,
         target: &OsStr,
@@ -63,12 +64,12 @@ impl Draft {
         let block = Region::map(1, block_bytes as usize)?.pages.pop();
         let block = block.ok_or(io::ErrorKind::OutOfMemory)?;
         let reserved = len.next_multiple_of(block.len() as u64);
-        // Asked first: some file systems fill the disk before they say that it is full.
+        // Checked first: some file systems fill the disk before they report that it is full.
         if folder.room()? < reserved {
             return Err(io::ErrorKind::StorageFull.into());
         }
         let (temporary, file) = new_file(&folder)?;
-        // Where locks are refused nobody can lock it to clean up either.
+        // If locks are not supported, the clean-up cannot lock it either.
         let _ = file.try_lock();
         let draft = Draft {
             direct: folder.again_for_direct_writing(&temporary, &file).ok(),
@@ -91,23 +92,23 @@ impl Draft {
         Ok(draft)
     }
 
-    /// Its length when it is whole.
+    /// Returns the file's final length.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it is to be empty.
+    /// Returns whether the file's final length is 0.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes that have come so far.
+    /// Returns the number of bytes received so far.
     pub fn received(&self) -> u64 {
         self.written + self.filled as u64
     }
 
-    /// Takes the next bytes; writes as many whole blocks as there are. Blocks. More than its length is
-    /// [`io::ErrorKind::InvalidInput`].
+    /// Appends bytes and writes all complete blocks. Blocks the thread. Fails with
+    /// [`io::ErrorKind::InvalidInput`] if the bytes exceed the file's length.
     pub fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         if bytes.len() as u64 > self.len - self.received() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -124,7 +125,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Reads back what was written; bytes that wait for their block to be full are among it.
+    /// Reads back bytes, including those that are not written yet.
     pub fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         let on_disk = self.written.saturating_sub(offset).min(into.len() as u64) as usize;
         self.file.read_exact_at(&mut into[..on_disk], offset)?;
@@ -137,17 +138,17 @@ impl Draft {
         Ok(())
     }
 
-    /// Writes what waits in the block. A last one that is not whole is padded; the padding is cut off
-    /// at the end.
+    /// Writes the buffered block. An incomplete last block is padded; the padding is truncated at
+    /// the end.
     fn write_block(&mut self) -> io::Result<()> {
         let bytes = self.filled.next_multiple_of(ALIGNMENT);
         self.block[self.filled..bytes].fill(0);
         let mut done = 0;
         if let Some(direct) = &self.direct {
             match direct.write_at(&self.block[..bytes], self.written) {
-                // The rest of a short write is not aligned any more.
+                // The rest of a short write is no longer aligned.
                 Ok(written) => done = written.min(self.filled),
-                // Refused only now, as some file systems do.
+                // Some file systems refuse direct writes only now.
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => self.direct = None,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -160,12 +161,13 @@ impl Draft {
         Ok(())
     }
 
-    /// The directory that it is made in.
+    /// Returns the directory in which the file is created.
     pub fn folder(&self) -> &Folder {
         &self.folder
     }
 
-    /// All bytes have come: brings them to the disk, still under the temporary name, and gives the file to be read.
+    /// Completes the file when all bytes have been received: brings it to the disk, still under its
+    /// temporary name, and returns it for reading.
     pub fn complete(&mut self) -> io::Result<&File> {
         if self.received() != self.len {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -178,8 +180,8 @@ impl Draft {
         Ok(&self.file)
     }
 
-    /// Gives a [complete](Draft::complete) file its name: in place of what had it, or, where `replace`
-    /// is false, only if nothing has ([`io::ErrorKind::AlreadyExists`]).
+    /// Gives a [complete](Draft::complete) file its name. If `replace` is true, it replaces a file
+    /// of that name. Otherwise it fails with [`io::ErrorKind::AlreadyExists`] if there is one.
     pub fn publish(mut self, replace: bool) -> io::Result<()> {
         if replace {
             self.folder.rename(&self.temporary, &self.target)?;
@@ -199,7 +201,7 @@ impl Drop for Draft {
     }
 }
 
-/// A new file under a name that no other has.
+/// Creates a file with a unique name.
 fn new_file(folder: &Folder) -> io::Result<(OsString, File)> {
     let mut number = reelway_clock::real().nanos() ^ u64::from(std::process::id()).rotate_left(32);
     loop {
@@ -211,7 +213,7 @@ fn new_file(folder: &Folder) -> io::Result<(OsString, File)> {
     }
 }
 
-/// Removes the drafts in a directory whose makers are no more; how many.
+/// Removes the drafts in a directory whose writers have ended. Returns how many.
 pub fn remove_abandoned_drafts(folder: &Folder) -> io::Result<usize> {
     let mut removed = 0;
     for name in folder.names()? {

@@ -1,50 +1,51 @@
-//! What can go wrong.
+//! Errors.
 
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Why there is no store.
+/// Why a store cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The configuration cannot be.
+    /// The configuration is invalid.
     #[error("{0}")]
     Config(String),
-    /// There is not so much memory.
+    /// There is not enough memory.
     #[error(
         "a block pool of {} MiB is more than the {} MiB of memory that this process may have (the machine's, or those of its control group: memory.max); make pool.size smaller",
         bytes >> 20, memory >> 20
     )]
     TooLarge {
-        /// Size asked for.
+        /// The requested size.
         bytes: u64,
-        /// What there is.
+        /// The available memory.
         memory: u64,
     },
     /// The memory could not be reserved.
     #[error("{bytes} bytes for the block pool cannot be reserved ({error}); make the pool smaller")]
     Memory {
-        /// Size asked for.
+        /// The requested size.
         bytes: u64,
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
     },
     /// The tier's directory cannot be used.
     #[error("the tier in {}: {error}; choose another directory, or a smaller size", dir.display())]
     Tier {
-        /// Where it was to be.
+        /// The tier's directory.
         dir: PathBuf,
-        /// What is wrong.
+        /// The problem.
         error: io::Error,
     },
 }
 
-/// The kernel's number for a read or write that failed.
+/// The kernel's number for a failed read or write.
 const EIO: i32 = 5;
 
 impl StoreError {
-    /// Whether the tier's disk is at fault, which was good for a tier before: it is full, read-only, or cannot be read.
+    /// Returns whether the tier's disk, which has been usable before, is at fault: it is full,
+    /// read-only or cannot be read.
     pub(crate) fn is_of_the_disk(&self) -> bool {
         use io::ErrorKind::{ReadOnlyFilesystem, StorageFull};
         let StoreError::Tier { error, .. } = self else {
@@ -55,7 +56,7 @@ impl StoreError {
     }
 }
 
-/// Why bytes of a film could not be had.
+/// Why bytes of a film cannot be provided.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ReadError {
     /// The disk failed, or the file ends before it should.
@@ -65,10 +66,10 @@ pub enum ReadError {
         path: PathBuf,
         /// First byte of the block that could not be read.
         offset: u64,
-        /// What the kernel said.
+        /// The system's error.
         error: Arc<io::Error>,
     },
-    /// The file is not what it was when it was opened: size or modification time differ.
+    /// The file's size or modification time differs from when it was opened.
     #[error("{}: the file was changed or replaced while it was played", path.display())]
     Changed {
         /// The film file.
@@ -79,30 +80,30 @@ pub enum ReadError {
     OutOfRange {
         /// The film file.
         path: PathBuf,
-        /// What was asked for.
+        /// The requested range.
         range: Range<u64>,
         /// Length of the file.
         len: u64,
     },
-    /// The range is more than one request may take of the pool.
+    /// The range exceeds what one request may take of the pool.
     #[error("{}: bytes {} to {} are requested at once; the pool allows {most} bytes (make it larger)", path.display(), range.start, range.end)]
     TooLarge {
         /// The film file.
         path: PathBuf,
-        /// What was asked for.
+        /// The requested range.
         range: Range<u64>,
-        /// Most bytes of a request.
+        /// Maximum number of bytes in a request.
         most: u64,
     },
-    /// More blocks than one request may take of the pool.
+    /// The blocks exceed what one request may take of the pool.
     #[error("{count} blocks are requested at once; the pool allows {most} (make it larger)")]
     TooManyBlocks {
-        /// What was asked for.
+        /// The requested number of blocks.
         count: usize,
-        /// Most blocks of a request.
+        /// Maximum number of blocks in a request.
         most: u64,
     },
-    /// A fault of this program ended the read.
+    /// A panic of this program ended the read.
     #[error("{}: reading was ended by a fault of this program", path.display())]
     Fault {
         /// The film file.

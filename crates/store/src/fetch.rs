@@ -1,4 +1,4 @@
-//! Bytes of a film are asked for.
+//! Requests for bytes of a film.
 
 use std::io;
 use std::ops::Range;
@@ -59,7 +59,7 @@ impl Inner {
             u32::try_from(range.end.div_ceil(block_bytes).max(first)),
         );
         let (Ok(first), Ok(end)) = numbers else {
-            // Blocks are counted in 32 bits: 1 PiB of 256 KiB each.
+            // Block numbers have 32 bits, which is enough for 1 PiB at 256 KiB each.
             let error = io::Error::new(io::ErrorKind::FileTooLarge, "more blocks than are counted");
             return done(Err(ReadError::Io {
                 path: path(),
@@ -67,7 +67,7 @@ impl Inner {
                 error: Arc::new(error),
             }));
         };
-        // What is still to be read must not keep the store open.
+        // Pending reads must not keep the store open.
         let inner = Arc::downgrade(self);
         let done = Box::new(move |result: Result<Given, ReadError>| {
             let span = match (result, inner.upgrade()) {

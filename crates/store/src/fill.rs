@@ -1,4 +1,4 @@
-//! A block on its way from a source into the pool.
+//! A block being read from a source into the pool.
 
 use std::ops::Range;
 
@@ -8,34 +8,35 @@ use reelway_sys::region::Page;
 use crate::error::ReadError;
 use crate::span::Pin;
 
-/// Called with a block that has come and its bytes, where it is kept for another purpose than who asked for it.
+/// Called with a block that has been read, and its number of bytes, if it is kept for another
+/// purpose, too.
 pub(crate) type Keep = Box<dyn FnOnce(Pin, usize) + Send>;
 
-/// What becomes of a block when its read is over.
+/// The outcome of a read.
 pub(crate) struct Read {
-    /// Its memory, if it is there.
+    /// The block's memory, if it has come back.
     pub page: Option<Page>,
-    /// How it went; `None`: the fill was dropped.
+    /// The result. `None`: the fill was dropped.
     pub result: Option<Result<(), ReadError>>,
     pub keep: Option<Keep>,
 }
 
-/// Who asked for a block to be read.
+/// The requester of a block.
 pub(crate) trait Asker: Send {
-    /// It has been read, or cannot be.
+    /// Called when the block has been read, or cannot be.
     fn is_over(self: Box<Self>, read: Read);
 }
 
-/// A block to be filled with a film's bytes. It owns its memory, which is part of the pool and aligned
-/// to 4096 bytes. Dropped without [`Fill::finish`] the read has failed.
+/// A block to be filled with a film's bytes. It owns its memory, which is part of the pool and
+/// aligned to 4096 bytes. If it is dropped without [`Fill::finish`], the read has failed.
 pub struct Fill {
     page: Option<Page>,
-    /// Its number in the film.
+    /// The block's number in the film.
     block: u32,
     range: Range<u64>,
     deadline: Monotonic,
     keep: Option<Keep>,
-    /// `None` only while it is being finished.
+    /// `None` only while the fill is being finished.
     asker: Option<Box<dyn Asker>>,
 }
 
@@ -46,7 +47,8 @@ impl std::fmt::Debug for Fill {
 }
 
 impl Fill {
-    /// A block of a film, by its number, that needs these bytes of the film by `deadline`.
+    /// Creates the fill of a block, given by its number, that needs these bytes of the film by
+    /// `deadline`.
     pub(crate) fn new(
         page: Option<Page>,
         (block, range): (u32, Range<u64>),
@@ -63,42 +65,43 @@ impl Fill {
         }
     }
 
-    /// Has the block kept for another purpose, too, when it has come.
+    /// Has the block kept for another purpose, too, once it has been read.
     pub(crate) fn keep(&mut self, keep: Keep) {
         self.keep = Some(keep);
     }
 
-    /// Its number in the film.
+    /// Returns the block's number in the film.
     pub(crate) fn block(&self) -> u32 {
         self.block
     }
 
-    /// First byte in the film: a multiple of the block size.
+    /// Returns the offset of the first byte in the film, a multiple of the block size.
     pub fn offset(&self) -> u64 {
         self.range.start
     }
 
-    /// Bytes wanted: a block, less at the film's end.
+    /// Returns the number of bytes to read: the block size, or less at the film's end.
     pub fn len(&self) -> usize {
         (self.range.end - self.range.start) as usize
     }
 
-    /// Whether nothing is wanted, which cannot be.
+    /// Returns whether no bytes are to be read, which never happens.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes wanted.
+    /// Returns the range of bytes to read.
     pub fn range(&self) -> Range<u64> {
         self.range.clone()
     }
 
-    /// When the first who asked needs it. The pool gives nothing up when it has passed.
+    /// Returns the earliest deadline of the requests. The pool does not drop a read after its
+    /// deadline.
     pub fn deadline(&self) -> Monotonic {
         self.deadline
     }
 
-    /// All of the block's memory: as many bytes as are wanted, or more.
+    /// Returns all of the block's memory, which is at least as long as the bytes to read.
     pub fn buffer(&mut self) -> &mut [u8] {
         match &mut self.page {
             Some(page) => page,
@@ -106,7 +109,7 @@ impl Fill {
         }
     }
 
-    /// The memory itself, for who hands it to the kernel; [`Fill::put_page`] brings it back.
+    /// Takes the memory in order to pass it to the kernel; [`Fill::put_page`] returns it.
     pub(crate) fn take_page(&mut self) -> Option<Page> {
         self.page.take()
     }
@@ -115,9 +118,9 @@ impl Fill {
         self.page = Some(page);
     }
 
-    /// Tells all who wait for it: that the bytes are in the first [`Fill::len`] of [`Fill::buffer`], or
-    /// why they are not. [`ReadError::Changed`] marks the whole film as changed: who asks for more of it
-    /// fails at once, and [`crate::Store::open`] opens it anew.
+    /// Notifies all waiting requests that the bytes are in the first [`Fill::len`] of
+    /// [`Fill::buffer`], or why they are not. [`ReadError::Changed`] marks the whole film as
+    /// changed: further requests fail at once, and [`crate::Store::open`] opens it again.
     pub fn finish(mut self, result: Result<(), ReadError>) {
         self.end(Some(result));
     }

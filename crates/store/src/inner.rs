@@ -1,4 +1,5 @@
-//! What a store's handles share: the pool under its lock, and what is done without it.
+//! The state that a store's handles share: the pool under its lock, and the work done without the
+//! lock.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -32,20 +33,20 @@ use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, fence, lock};
 use crate::tier::Tier;
 use crate::view::{Files, Makers, View, Viewed};
 
-/// What the handles share.
+/// The state that the handles share.
 pub(crate) struct Inner {
     pub config: StoreConfig,
     pub pool: Mutex<Pool>,
-    /// Requests that wait for room: while there are none, letting a block go takes no lock.
+    /// Number of requests waiting for room. While it is 0, releasing a block takes no lock.
     pub starved: AtomicUsize,
     pub sources: Mutex<HashMap<FileIdentity, Weak<Source>>>,
     pub lanes: Mutex<Vec<Lane>>,
     pub disks: Mutex<HashMap<String, (Arc<Disk>, Lane)>>,
     pub openers: Mutex<Vec<(PathBuf, Arc<dyn Opener>)>>,
     pub closed: Closed,
-    /// What the policy is still to be told.
+    /// News that the policy has not received yet.
     pub news: Mutex<Vec<News>>,
-    /// Viewers who are somewhere.
+    /// Number of viewers with a position.
     pub watching: AtomicUsize,
     /// Number of the next viewer.
     pub viewers: AtomicU64,
@@ -56,10 +57,10 @@ pub(crate) struct Inner {
     makers: Mutex<Option<Makers>>,
 }
 
-/// News that wait for the pool to be changed, at most.
+/// Maximum number of news that wait for the next change of the pool.
 const MOST_NEWS: usize = 1024;
 
-/// What is to be done without the lock.
+/// Work to be done without the lock.
 #[derive(Default)]
 struct Work {
     finished: Vec<Finished>,
@@ -74,18 +75,18 @@ enum Step {
 }
 
 crate::sync::thread_local! {
-    /// Steps that came up while this thread was taking one: they follow it instead of being called
-    /// from within, so that a source that fails at once, or a caller that asks for more when it is called,
-    /// takes no stack.
+    /// Steps that arise while this thread is carrying one out. They are queued instead of being
+    /// called recursively, so that a source that fails at once, or a callback that makes another
+    /// request, takes no stack.
     static STEPS: RefCell<Option<VecDeque<Step>>> = const { RefCell::new(None) };
 }
 
-/// This thread's steps.
+/// Accesses this thread's steps.
 fn steps<T>(change: impl FnOnce(&mut Option<VecDeque<Step>>) -> T) -> T {
     STEPS.with(|steps| change(&mut steps.borrow_mut()))
 }
 
-/// Empties the list however its owner ends.
+/// Clears the list, however its owner ends.
 struct Stepping;
 
 impl Drop for Stepping {
@@ -96,7 +97,7 @@ impl Drop for Stepping {
 }
 
 impl Inner {
-    /// A store of this pool.
+    /// Creates the state of a store with this pool.
     pub fn new(
         config: StoreConfig,
         pool: Pool,
@@ -127,13 +128,13 @@ impl Inner {
         u64::from(self.config.block_bytes)
     }
 
-    /// The pool. Which block is whose cannot be found out anew: after a panic under this lock the process
-    /// ends, since viewers could be sent bytes of other films.
+    /// Locks the pool. The ownership of blocks cannot be reconstructed: after a panic under this
+    /// lock the process ends, since viewers could be sent bytes of other films.
     pub fn pool(&self) -> MutexGuard<'_, Pool> {
         supervise::essential(self.pool.lock(), "the block pool")
     }
 
-    /// Changes the pool, then does what follows from it, without the lock.
+    /// Changes the pool, then carries out the effects without the lock.
     pub fn with_pool(
         self: &Arc<Self>,
         change: impl FnOnce(&mut Pool, Monotonic, &mut Vec<Finished>),
@@ -142,7 +143,7 @@ impl Inner {
         {
             let mut pool = self.pool();
             supervise::inject("pool");
-            // Under the lock, so that the pool's time never goes back.
+            // Read under the lock, so that the pool's time never goes back.
             let now = reelway_clock::now();
             for film in std::mem::take(&mut *lock(&self.closed)) {
                 pool.close_film(film);
@@ -166,7 +167,7 @@ impl Inner {
             now,
         } = work;
         if let Some(observer) = self.observer.get() {
-            // An observer that panics misses something.
+            // An observer that panics misses some accesses.
             let _ = supervise::guard("store observer", || {
                 for (block, hit) in accesses {
                     observer.access(block, hit, now);
@@ -183,7 +184,7 @@ impl Inner {
                 landing::fill(read, self.block_bytes(), Arc::clone(self) as _),
             )
         };
-        // The disks first: they work while the others are told.
+        // The reads first: the disks work while the requesters are called.
         let next = starts
             .into_iter()
             .map(start)
@@ -203,8 +204,8 @@ impl Inner {
         }
         let _stepping = Stepping;
         while let Some(step) = steps(|list| list.as_mut().and_then(VecDeque::pop_front)) {
-            // A panic of one who is called is nobody else's fault: the other steps follow. What a read that
-            // panics drops tells those who wait for it.
+            // A panic in one step does not affect the others, which follow. The fill that a
+            // panicking read drops notifies the waiting requests.
             let _ = supervise::guard("store", || match step {
                 Step::Call(finished) => live::answer(finished),
                 Step::Start(source, fill) => source.read(fill),
@@ -214,27 +215,29 @@ impl Inner {
 
     pub fn ask(self: &Arc<Self>, request: Request) {
         self.with_pool(|pool, now, finished| {
-            // Said before looking for free blocks, so that one let go from now on is noticed
-            // (the other half is in `released`).
+            // Stored before looking for free blocks, so that a release from now on is noticed (see
+            // `released` for the other half).
             self.starved.store(pool.waiting() + 1, Ordering::SeqCst);
             fence(Ordering::SeqCst);
             pool.ask(request, now, finished);
         });
     }
 
-    /// Blocks to be given their memory; none when enough have it.
+    /// Takes blocks to be made ready. Returns none if all are ready.
     pub fn take_unready(&self) -> Vec<(u32, Page)> {
         self.pool().take_unready()
     }
 
-    /// They have it; whether all have now.
+    /// Takes back blocks that have been made ready. Returns whether enough are ready to serve
+    /// viewers.
     pub fn are_ready(self: &Arc<Self>, blocks: Vec<(u32, Page)>) -> bool {
         let mut all = false;
         self.with_pool(|pool, now, finished| all = pool.are_ready(blocks, now, finished));
         all
     }
 
-    /// A film is opened once more; its numbers. `recording`: it may grow, and keeps these blocks and this identity then.
+    /// Opens a film once more and returns its numbers. `recording`: the film may grow, and these
+    /// blocks and this identity then stay the same.
     pub fn opened(
         &self,
         identity: FileIdentity,
@@ -256,8 +259,9 @@ impl Inner {
         }
     }
 
-    /// What stays of a film on another server when it grows: its identity as a recording, and the blocks that lie wholly
-    /// behind what its program may write again when it ends, and before its end.
+    /// Returns what remains of a film on another server when it grows: its identity as a recording,
+    /// and the blocks that lie entirely behind the header, which the writing program may rewrite
+    /// when it finishes, and before its end.
     fn lasting(
         &self,
         identity: &FileIdentity,
@@ -270,28 +274,30 @@ impl Inner {
         Some((lasting, number(first)..number(end)))
     }
 
-    /// The policy is to know of something before it is asked next.
+    /// Passes news to the policy before its next decision.
     pub fn tell(self: &Arc<Self>, news: News) {
         let waiting = {
             let mut list = lock(&self.news);
             list.push(news);
             list.len()
         };
-        // Blocks are asked for much more often than this; where not, the list is bounded all the same.
+        // Usually, blocks are requested much more often than news arrive. This bounds the list in
+        // other cases.
         if waiting >= MOST_NEWS {
             self.with_pool(|_, _, _| ());
         }
     }
 
-    /// An empty block comes back.
+    /// Takes back an empty block.
     pub fn give_back(self: &Arc<Self>, number: u32, page: Page) {
         self.with_pool(|pool, now, finished| pool.give_back(number, page, now, finished));
     }
 
     pub fn lane(&self, name: &str, depth: usize, kind: LaneKind) -> Lane {
         let mut lanes = lock(&self.lanes);
-        // A block of a view waits for blocks of the film with its memory in hand. As those from afar, they get a part of the
-        // pool only, so that there is always room for what they wait for.
+        // A block of a view waits for blocks of the film while it holds its own memory. Like remote
+        // reads, views get only a part of the pool, so that there is always room for what they wait
+        // for.
         let may_last = matches!(kind, LaneKind::Afar | LaneKind::View);
         let number = self.pool().add_queue(depth, may_last);
         let lane = Lane(Arc::new(LaneState::new(name, kind, number, depth)));
@@ -299,7 +305,8 @@ impl Inner {
         lane
     }
 
-    /// The disk of a file system with this device number, and its lane; started at its first film. `by`: what may read it.
+    /// Returns the disk of a file system with this device number, and its lane. Starts the disk at
+    /// its first film. `by`: how the film may be read.
     fn disk(&self, device: u64, by: ReadBy) -> io::Result<(Arc<Disk>, Lane)> {
         let name = disk::name_of(device);
         let mut disks = lock(&self.disks);
@@ -316,7 +323,7 @@ impl Inner {
         Ok((disk, lane))
     }
 
-    /// A view of an open file.
+    /// Opens a view of an open file.
     pub fn open_view(
         self: &Arc<Self>,
         file: &Arc<Source>,
@@ -382,9 +389,10 @@ impl Ground for Inner {
 }
 
 impl Owner for Inner {
-    /// A request that waits for room is served at once, on this thread, whatever else it holds: the pool is short at that
-    /// moment, and a thread for this alone would have to be woken before the next read begins. So spans are dropped without
-    /// locks that a callback or a source's `read` enters too.
+    /// A request that is waiting for room is served at once, on this thread, whatever locks it
+    /// holds: the pool is short of room, and a dedicated thread would have to be woken before the
+    /// next read begins. So spans must be dropped without holding locks that callbacks or a
+    /// source's `read` also take.
     fn released(self: Arc<Self>) {
         fence(Ordering::SeqCst);
         if self.starved.load(Ordering::SeqCst) > 0 {

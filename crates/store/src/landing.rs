@@ -1,4 +1,4 @@
-//! What follows when a block has been read: the disk's figures, the pool, and those who wait.
+//! Follow-up of a read: the lane's statistics, the pool, and the waiting requests.
 
 use std::sync::Arc;
 
@@ -10,9 +10,10 @@ use crate::fill::{Asker, Fill, Read};
 use crate::live;
 use crate::span::{Owner, Pin};
 
-/// Where blocks come to when they have been read.
+/// The destination of blocks that have been read.
 pub(crate) trait Ground: Owner {
-    /// A read was done with so many bytes, or failed. The block, if it has come and is to be kept for another purpose.
+    /// Called when a read was done with this many bytes, or failed. Returns the block if it has
+    /// been read and is to be kept for another purpose.
     fn landed(
         self: Arc<Self>,
         read: live::Read,
@@ -23,14 +24,14 @@ pub(crate) trait Ground: Owner {
 
 /// A read of the pool that is under way.
 struct Landing {
-    /// Its memory is with the [`Fill`].
+    /// Its memory is in the [`Fill`].
     read: live::Read,
     len: usize,
     ground: Arc<dyn Ground>,
     started: Monotonic,
 }
 
-/// A block to be filled for a read of the pool.
+/// Creates the fill for a read of the pool.
 pub(crate) fn fill(mut read: live::Read, block_bytes: u64, ground: Arc<dyn Ground>) -> Fill {
     let (page, block, deadline) = (read.memory.take(), read.id.block, read.deadline);
     let start = u64::from(block) * block_bytes;
@@ -54,7 +55,7 @@ impl Asker for Landing {
         } = *self;
         read.memory = over.page;
         let result = match (over.result, &read.memory) {
-            // Dropped by a panic on its way: those who wait learn that.
+            // Dropped by a panic: the waiting requests are notified of that.
             (None, _) if std::thread::panicking() => Err(ReadError::Fault {
                 path: read.source.path().to_path_buf(),
             }),

@@ -1,40 +1,41 @@
-//! Queues with a capacity: a lane for each disk, and for each place afar.
+//! Queues with a capacity: a lane for each disk, and for each remote place.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Classes of how long reads took: class `n` holds those of 2^n to 2^(n+1) microseconds, up to an hour.
+/// Latency classes: class `n` holds reads of 2^n to 2^(n+1) microseconds, up to an hour.
 const CLASSES: usize = 32;
 
-/// How long before a block is needed it is asked for, at least and at most: planners and schedulers take their time too,
-/// and what is held ahead is memory of others.
+/// Minimum and maximum of the lead, the time by which requests precede deadlines. Planners and
+/// schedulers take time, too, and blocks held in advance take memory from others.
 const LEAD: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
-/// The same while nothing was measured.
+/// The lead while there are no measurements.
 const LEAD_UNKNOWN: Duration = Duration::from_millis(500);
-/// So many reads are measured before they count.
+/// Number of reads that must be measured before they count.
 const ENOUGH: u32 = 8;
-/// After so many reads all earlier ones count half.
+/// After this number of reads, all earlier ones count half.
 const RECENT: u32 = 256;
-/// Of the reads so many hundredths took at most what the lead is made of, times this for safety.
+/// The lead is the latency within which this percentage of the reads completed, times the safety
+/// factor below.
 const SHARE: u32 = 99;
 const SAFETY: u32 = 3;
 
-/// A queue with a capacity: a disk, an origin. Reads of all its sources are started in the order of
-/// their deadlines, and at most its depth of them are under way. Cheap to clone.
+/// A queue with a capacity, for a disk or an origin. Reads of all its sources are started in the
+/// order of their deadlines, at most its depth of them at once. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Lane(pub(crate) Arc<LaneState>);
 
-/// What a lane leads to.
+/// The kind of a lane's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneKind {
-    /// A disk that films lie on.
+    /// A disk with films.
     Disk,
     /// The tier below memory.
     Tier,
     /// An origin.
     Afar,
-    /// What is made of films' blocks (see [`crate::View`]).
+    /// Views, which are made from the blocks of films (see [`crate::View`]).
     View,
 }
 
@@ -42,7 +43,7 @@ pub enum LaneKind {
 pub(crate) struct LaneState {
     pub name: String,
     pub kind: LaneKind,
-    /// Its place among the pool's queues.
+    /// Its index among the pool's queues.
     pub number: usize,
     pub depth: usize,
     reads: AtomicU64,
@@ -50,47 +51,47 @@ pub(crate) struct LaneState {
     errors: AtomicU64,
     times: [AtomicU64; CLASSES],
     longest_us: AtomicU64,
-    /// From asking to having, of late: counts by powers of two of microseconds.
+    /// Times from request to completion of recent reads, counted by powers of two of microseconds.
     recent: [AtomicU32; CLASSES],
     lead_us: AtomicU64,
 }
 
 impl Lane {
-    /// How long before it is needed a block should be asked for: what nearly all reads took of late from being asked for
-    /// to being there, times three.
+    /// Returns how long before its deadline a block should be requested: three times the time that
+    /// nearly all recent reads took from request to completion.
     pub fn lead(&self) -> Duration {
         Duration::from_micros(self.0.lead_us.load(Ordering::Relaxed))
     }
 }
 
-/// What a lane has done.
+/// Statistics of a lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneStats {
-    /// What it leads to: a disk's name, an origin's.
+    /// The name of the disk or origin.
     pub name: String,
-    /// Which kind of thing that is.
+    /// The kind of place.
     pub kind: LaneKind,
-    /// Most reads under way at once.
+    /// Maximum number of reads under way at once.
     pub depth: usize,
     /// Reads under way now.
     pub under_way: usize,
-    /// Reads that wait for their turn.
+    /// Reads that are waiting for their turn.
     pub queued: usize,
-    /// Reads done, failed ones among them.
+    /// Completed reads, including failed ones.
     pub reads: u64,
     /// Bytes read.
     pub bytes: u64,
     /// Reads that failed.
     pub errors: u64,
-    /// How long reads took: counts by powers of two of microseconds.
+    /// Latencies of reads, counted by powers of two of microseconds.
     times: [u64; CLASSES],
-    /// The longest a read took.
+    /// The longest latency of a read.
     pub longest: Duration,
 }
 
 impl LaneStats {
-    /// How long a read took at most in this share (0 to 1) of the cases: to a power of two, and never
-    /// more than the longest. Zero while nothing was read.
+    /// Returns the latency that this share (0 to 1) of the reads did not exceed, rounded up to a
+    /// power of two and at most the longest latency. Zero if nothing has been read.
     pub fn latency(&self, share: f64) -> Duration {
         quantile(&self.times, share).min(self.longest)
     }
@@ -126,9 +127,9 @@ impl LaneState {
         }
     }
 
-    /// Notes that a block was there so long after it was asked for, the wait for its turn included.
+    /// Records the time from request to completion of a read, including the wait for its turn.
     ///
-    /// Counts of several threads may be lost among each other; they are of no weight.
+    /// Concurrent updates may lose some counts, which does not matter.
     pub fn note_wait(&self, time: Duration) {
         let class = (time.as_micros().max(1).ilog2() as usize).min(CLASSES - 1);
         self.recent[class].fetch_add(1, Ordering::Relaxed);
@@ -155,7 +156,7 @@ impl LaneState {
             .store(lead.as_micros() as u64, Ordering::Relaxed);
     }
 
-    /// Notes a read that took `time`; `bytes` where it went well.
+    /// Records a read that took `time`; `bytes` if it succeeded.
     pub fn note(&self, time: Duration, bytes: Option<usize>) {
         let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         self.reads.fetch_add(1, Ordering::Relaxed);

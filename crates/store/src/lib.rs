@@ -1,32 +1,33 @@
 //! Block pool, block cache, block sources.
 //!
-//! What lives here: a bounded pool of memory blocks that film files are read into by direct I/O, and
-//! the cache that keeps them for the next viewer. Its books are those of `reelway-pool`; this crate has the memory, the
-//! sources, the clock, the lock and the threads. Bytes are asked for by range and deadline
-//! ([`Store::fetch`]) and given out as a [`Span`]: pinned blocks that nobody copies. Whoever holds a
-//! span keeps its blocks; which of those that nobody holds is overwritten, a policy decides (`reelway-cache`).
+//! This crate contains a bounded pool of memory blocks into which film files are read by direct
+//! I/O, and the cache that keeps them for the next viewer. The bookkeeping is done by
+//! `reelway-pool`; this crate has the memory, the sources, the clock, the lock and the threads.
+//! Bytes are requested by range and deadline ([`Store::fetch`]) and returned as a [`Span`]: pinned
+//! blocks that are never copied. A span keeps its blocks in memory. A policy (`reelway-cache`)
+//! decides which of the unpinned blocks is overwritten.
 //!
 //! ```text
 //!   fetch ──▶ pool: in memory? ──no──▶ the lane's queue ──by deadline──▶ BlockSource ──▶ Fill::finish
 //!               └──yes──▶ Span                            at most depth    (disk, origin)      └──▶ Span
 //! ```
 //!
-//! | file | what lives there |
+//! | file | contents |
 //! |---|---|
-//! | `draft.rs` | a film file in the making |
-//! | `store.rs`, `inner.rs` | what others see; what their handles share |
-//! | `fetch.rs` | how bytes are asked for |
-//! | `live.rs` | what the pool's blocks, sources and answers are here |
-//! | `ahead.rs` | the thread that makes memory ready before it is used |
-//! | `sync.rs`, `orders.rs` | the locks, and the store under threads whose steps come in any order |
-//! | `watcher.rs` | what the cache policy is told of viewers |
-//! | `span.rs`, `buffer.rs` | pinned bytes; a block to write into |
-//! | `fill.rs`, `landing.rs` | a block on its way, and what follows when it is there |
-//! | `block_source.rs`, `source.rs`, `lane.rs` | where bytes come from, and how many at a time |
-//! | `config.rs`, `observer.rs` | how a store is to be; who looks on |
-//! | `metrics.rs` | what it counts, as metrics |
-//! | `tier/` | blocks from afar on a local disk, below memory |
-//! | `view.rs` | films whose samples do not lie in their files as they are played |
+//! | `draft.rs` | a film file being written |
+//! | `store.rs`, `inner.rs` | the public interface; the state that its handles share |
+//! | `fetch.rs` | requests for bytes |
+//! | `live.rs` | the types of the pool's blocks, sources and answers |
+//! | `ahead.rs` | the thread that prepares memory before it is used |
+//! | `sync.rs`, `orders.rs` | the locks; the store under many interleavings of threads |
+//! | `watcher.rs` | reports about viewers to the cache policy |
+//! | `span.rs`, `buffer.rs` | pinned bytes; a block to write to |
+//! | `fill.rs`, `landing.rs` | a block being read; the follow-up of the read |
+//! | `block_source.rs`, `source.rs`, `lane.rs` | the sources of bytes, and their capacity |
+//! | `config.rs`, `observer.rs` | configuration; observers of accesses |
+//! | `metrics.rs` | the statistics as metrics |
+//! | `tier/` | remote blocks on a local disk, below memory |
+//! | `view.rs` | films whose samples are not played as they lie in their files |
 //! | `local.rs`, `disk.rs` | local files, and the thread of each disk |
 #![forbid(unsafe_code)]
 

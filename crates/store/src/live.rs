@@ -1,4 +1,4 @@
-//! What the pool's blocks, sources and answers are here.
+//! The types of the pool's blocks, sources and answers.
 
 use std::sync::Arc;
 
@@ -45,10 +45,10 @@ pub(crate) type Finished = reelway_pool::Finished<Live>;
 pub(crate) type Read = reelway_pool::Read<Live>;
 pub(crate) type Given = reelway_pool::Given<Page>;
 
-/// Called with what was asked for, without the lock.
+/// Called with the result of a request, without the lock.
 pub(crate) type Done = Box<dyn FnOnce(Result<Given, ReadError>) + Send>;
 
-/// Calls the one who asked.
+/// Calls the requester.
 pub(crate) fn answer(finished: Finished) {
     (finished.tag)(finished.result.map_err(|why| match why {
         Failure::Closed => ReadError::Closed,

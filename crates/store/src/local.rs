@@ -1,4 +1,5 @@
-//! A film in a local file, or in several that follow each other, and how the reading of one of its blocks goes on.
+//! A film in one local file, or in several consecutive ones, and the progress of reading one of its
+//! blocks.
 
 use std::fs::File;
 use std::io;
@@ -14,32 +15,34 @@ use reelway_sys::{FileIdentity, Mark, open_direct};
 use crate::config::ReadBy;
 use crate::error::ReadError;
 
-/// Direct reads begin at multiples of so many bytes of a file.
+/// Direct reads begin at multiples of this many bytes in a file.
 const ALIGNED: u64 = 4096;
 
-/// A film that was opened.
+/// An opened film.
 #[derive(Debug)]
 pub(crate) struct LocalFile {
     pub path: PathBuf,
     pub identity: FileIdentity,
-    /// By what it may be read.
+    /// How it may be read.
     pub by: ReadBy,
     parts: Parts,
-    /// Each of its files, past the page cache, where its file system allows it.
+    /// Each of its files for access past the page cache, if its file system allows that.
     direct: Vec<Option<Arc<File>>>,
     direct_refused: AtomicBool,
-    /// By what it is known to be the same though it has grown; `None`: it must not have changed at all.
+    /// The mark by which the file is recognised after it has grown. `None`: it must not have
+    /// changed at all.
     mark: Option<Mark>,
 }
 
 impl LocalFile {
-    /// Opens a file; and why it cannot be read past the page cache, where that is so.
+    /// Opens a film. Returns also why it cannot be read past the page cache, if it cannot.
     ///
-    /// Files of FUSE are read by threads: a ring's read that such a file system answers in part (Linux
-    /// 6.18, `FOPEN_DIRECT_IO`) comes back as a whole one, with the first bytes again in the rest.
+    /// Files on FUSE are read by threads: if such a file system answers a ring's read only in part
+    /// (Linux 6.18, `FOPEN_DIRECT_IO`), the read returns as complete, with its first bytes repeated
+    /// in the rest.
     ///
-    /// `known` is what the file was before, where it may have grown since, and its mark: if it has, it is opened as what it
-    /// was.
+    /// `known` is the earlier identity and mark of a file that may have grown since. If it has, it
+    /// is opened as the earlier version.
     pub fn open(
         path: &Path,
         known: Option<(FileIdentity, Mark)>,
@@ -71,7 +74,7 @@ impl LocalFile {
         Ok((file, refused))
     }
 
-    /// Fails if the file is another than the one opened.
+    /// Fails if the file is not the one opened.
     fn check(&self) -> Result<(), ReadError> {
         match self.parts.identity_now() {
             Ok(now) if is_still(&self.parts, &now, &self.identity, self.mark.as_ref()) => Ok(()),
@@ -82,7 +85,8 @@ impl LocalFile {
         }
     }
 
-    /// The file that has this byte of the film, and which of its bytes that is. `direct`: past the page cache, if it can be.
+    /// Returns the file that contains this byte of the film, and the offset in it. `direct`: for
+    /// access past the page cache, if possible.
     fn at(&self, offset: u64, direct: bool) -> (Arc<File>, u64) {
         let number = self.parts.number_at(offset);
         let (part, past_cache) = (&self.parts.all()[number], &self.direct[number]);
@@ -108,8 +112,8 @@ impl LocalFile {
     }
 }
 
-/// Opens a file for direct reads, which is open already. The path may have come to name another one in between; then it is
-/// not taken. `may_grow`: it may have become longer.
+/// Opens an open file again for direct reads. Fails if its path has come to name another file.
+/// `may_grow`: it may have become longer.
 fn open_same_direct(part: &Part, may_grow: bool) -> io::Result<Arc<File>> {
     let known = FileIdentity::from(&part.file.metadata()?);
     let file = open_direct(&part.path)?;
@@ -119,7 +123,7 @@ fn open_same_direct(part: &Part, may_grow: bool) -> io::Result<Arc<File>> {
         .ok_or_else(|| io::Error::other("the file was replaced while it was opened"))
 }
 
-/// Whether a file, which is `now`, is what it was: `known`, or grown since, where its mark is known.
+/// Returns whether a file, now `now`, is still `known`, or has only grown and still has the mark.
 fn is_still(parts: &Parts, now: &FileIdentity, known: &FileIdentity, mark: Option<&Mark>) -> bool {
     let is_of = |mark: &Mark| {
         parts
@@ -130,8 +134,8 @@ fn is_still(parts: &Parts, now: &FileIdentity, known: &FileIdentity, mark: Optio
     now == known || mark.is_some_and(has_grown)
 }
 
-/// How far the reading of a block is. Most are one direct read; a short one is continued through the
-/// page cache, since what is left is not aligned any more.
+/// Progress in reading a block. Most blocks take one direct read. A short read is continued through
+/// the page cache, since the rest is not aligned any more.
 pub(crate) struct Progress {
     pub file: Arc<LocalFile>,
     offset: u64,
@@ -140,11 +144,11 @@ pub(crate) struct Progress {
     direct: bool,
 }
 
-/// What to do after a read.
+/// The next step after a read.
 pub(crate) enum Step {
-    /// One more.
+    /// Another read.
     Read,
-    /// One more, through the page cache: direct reads are refused here.
+    /// Another read, through the page cache: direct reads are refused here.
     ReadBuffered(io::Error),
     /// The block is done.
     Done(Result<(), ReadError>),
@@ -162,7 +166,8 @@ impl Progress {
         }
     }
 
-    /// Whether the file is still the one opened: asked before the first read, and after the last.
+    /// Checks before the first read whether the file is still the one opened. `took` checks after
+    /// the last.
     pub fn check(&self) -> Result<(), ReadError> {
         match self.have {
             0 => self.file.check(),
@@ -170,8 +175,8 @@ impl Progress {
         }
     }
 
-    /// From which file, from which of its bytes on, to which byte of the block. Where the film goes on in another file, the
-    /// read is a short one.
+    /// Returns the file, the offset in it, and the offset in the block. If the film continues in
+    /// another file, the read is short.
     pub fn next(&self) -> (Arc<File>, u64, usize) {
         let (file, within) = self.file.at(self.offset + self.have as u64, self.direct);
         (file, within, self.have)
@@ -182,7 +187,7 @@ impl Progress {
         file.read_at(&mut into[from..], offset)
     }
 
-    /// Takes what a read gave.
+    /// Processes the result of a read.
     pub fn took(&mut self, result: io::Result<usize>) -> Step {
         let direct = std::mem::replace(&mut self.direct, false);
         let error = match result {
@@ -211,7 +216,7 @@ impl Progress {
                 _ => error,
             },
         };
-        // A file cut short gives an error of reading too; that it changed is the truer reason.
+        // A truncated file causes a read error, too, but the change is the true reason.
         let result = self
             .file
             .check()

@@ -1,4 +1,4 @@
-//! The pool, the cache, the disks and the tier as metrics.
+//! Metrics of the pool, the cache, the disks and the tier.
 
 use reelway_metrics::Exposition;
 use reelway_pool::tier::TierStats;
@@ -6,7 +6,7 @@ use reelway_pool::tier::TierStats;
 use crate::store::Store;
 
 impl Store {
-    /// Writes what the pool and the cache hold and have done, and the disks and the tier.
+    /// Writes the metrics of the pool, the cache, the disks and the tier.
     pub fn write_metrics(&self, out: &mut Exposition) {
         let stats = self.stats();
         let block = u64::from(stats.block_bytes);

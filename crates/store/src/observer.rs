@@ -1,13 +1,13 @@
-//! Who looks on.
+//! Observers of accesses.
 
 use std::time::Duration;
 
 use reelway_cache::BlockId;
 
-/// Told of every block that is asked for.
+/// Notified of every requested block.
 pub trait Observer: Send + Sync + 'static {
-    /// A block was asked for; `hit` if it was in memory or on its way. `now` is the cache policy's time.
-    /// Called without the store's lock, on the thread that asked or on one that made room for it: must
-    /// be quick.
+    /// Called when a block is requested; `hit` if it was cached or being read. `now` is the cache
+    /// policy's time. Called without the store's lock, on the requesting thread or on one that made
+    /// room for the request; it must be quick.
     fn access(&self, block: BlockId, hit: bool, now: Duration);
 }

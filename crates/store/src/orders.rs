@@ -1,8 +1,8 @@
-//! The pool and its cache under threads whose steps come in any order: shuttle tries thousands, and tells of
-//! threads that wait for each other for good, as when a block that was let go is noticed by nobody.
+//! The pool and its cache under many interleavings of threads. Shuttle tries thousands of them and
+//! reports deadlocks, for example when nobody notices a released block.
 //!
-//! It is the store as it is, but for the kernel: films are read by a thread that writes each block's number
-//! into it.
+//! This is the real store except for the kernel: films are read by a thread that writes each
+//! block's number into it.
 
 use std::ops::Range;
 use std::path::Path;
@@ -21,10 +21,11 @@ use crate::live::Pool;
 use crate::{BlockSource, Fill, ReadError, Source, Span, Store, StoreConfig};
 
 const BLOCK: u64 = ALIGNMENT as u64;
-/// Orders that are tried at random, and by priorities that change three times (PCT).
+/// Number of interleavings that are tried at random, and with priorities that change three times
+/// (PCT).
 const ORDERS: usize = 1500;
 
-/// A film whose blocks hold their numbers.
+/// A film whose blocks contain their numbers.
 #[derive(Debug)]
 struct Numbers {
     inode: u64,
@@ -61,7 +62,7 @@ impl Numbers {
     }
 }
 
-/// A store of so few blocks, and a film in it.
+/// Creates a store of this many blocks, and a film in it.
 fn store(blocks: usize, ahead: Option<Ahead>) -> (Store, Arc<Source>, Arc<Numbers>) {
     let config = StoreConfig {
         pool_bytes: blocks as u64 * BLOCK,
@@ -88,14 +89,15 @@ fn store(blocks: usize, ahead: Option<Ahead>) -> (Store, Arc<Source>, Arc<Number
     (store, Arc::new(source), film)
 }
 
-/// Bytes of one block, or of parts of two: so small a pool gives no more at once.
+/// Returns the range of one block, or of parts of two: such a small pool does not provide more at
+/// once.
 fn within(blocks: &Range<u32>) -> Range<u64> {
     let more = u64::from(blocks.len() > 1);
     let start = u64::from(blocks.start) * BLOCK + more;
     start..start + BLOCK
 }
 
-/// Gets blocks, and looks whether they are those while others do what they do.
+/// Fetches blocks, and checks their contents while other threads run.
 fn play(store: &Store, source: &Arc<Source>, film: &Numbers, blocks: Range<u32>) {
     let (sender, receiver) = mpsc::channel();
     let bytes = within(&blocks);

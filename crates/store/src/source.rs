@@ -15,15 +15,17 @@ use crate::lane::Lane;
 use crate::sync::{Mutex, lock};
 use crate::tier::TierFilm;
 
-/// Numbers of films that were closed, which may happen under the pool's lock: the pool is told when it is next changed.
+/// Numbers of closed films. A film may be closed under the pool's lock, so the pool is notified at
+/// its next change.
 pub(crate) type Closed = Arc<Mutex<Vec<FilmId>>>;
 
-/// The film's numbers in the pool, given back when this is dropped.
+/// The film's numbers in the pool, released on drop.
 #[derive(Debug)]
 pub(crate) struct Numbers {
-    /// Of a film that grows, the same when it has grown.
+    /// For a film that grows, the number that stays the same.
     pub film: FilmId,
-    /// Of the blocks that may be others then, and those that are not.
+    /// The number of the blocks that may change when the film grows, and the range of those that do
+    /// not.
     pub others: Option<(FilmId, Range<u32>)>,
     pub closed: Closed,
 }
@@ -44,7 +46,7 @@ impl Drop for Numbers {
     }
 }
 
-/// An opened film, shared by all who play it.
+/// An opened film, shared by all its viewers.
 #[derive(Debug)]
 pub struct Source {
     from: Arc<dyn BlockSource>,
@@ -52,7 +54,7 @@ pub struct Source {
     identity: FileIdentity,
     changed: AtomicBool,
     numbers: Numbers,
-    /// The tier below, for what lies afar, and its lane.
+    /// The tier for a remote film, and the tier's lane.
     tier: Option<(Arc<TierFilm>, Lane)>,
 }
 
@@ -73,49 +75,49 @@ impl Source {
         }
     }
 
-    /// Length in bytes when it was opened.
+    /// Returns the length in bytes when the film was opened.
     pub fn len(&self) -> u64 {
         self.identity.size
     }
 
-    /// Whether it was empty when it was opened.
+    /// Returns whether the film was empty when it was opened.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Which file it is. Compare it with what an index was made from.
+    /// Returns the film's identity. Compare it with the identity from which an index was made.
     pub fn identity(&self) -> FileIdentity {
         self.identity
     }
 
-    /// The path it was opened by.
+    /// Returns the path with which the film was opened.
     pub fn path(&self) -> &Path {
         self.from.path()
     }
 
-    /// The queue its reads go through.
+    /// Returns the queue of its reads.
     pub fn lane(&self) -> &Lane {
         &self.lane
     }
 
-    /// How long before they are needed its bytes should be asked for (see [`Lane::lead`]).
+    /// Returns how long before their deadline its bytes should be requested (see [`Lane::lead`]).
     pub fn lead(&self) -> Duration {
         self.lane.lead()
     }
 
-    /// The numbers of its blocks that the tier does not hold; `None` where it does not go through one.
+    /// Returns the numbers of its blocks that the tier lacks. `None`: the film does not use a tier.
     pub(crate) fn lacks(&self, block_bytes: u64) -> Option<Vec<u32>> {
         let (film, _) = self.tier.as_ref()?;
         let blocks = self.len().div_ceil(block_bytes);
         Some(film.lacks(u32::try_from(blocks).unwrap_or(u32::MAX)))
     }
 
-    /// The film as the tier knows it.
+    /// Returns the film's handle in the tier.
     pub(crate) fn on_tier(&self) -> Option<&Arc<TierFilm>> {
         self.tier.as_ref().map(|(film, _)| film)
     }
 
-    /// The queue by which a block is read: the tier's, if it holds the block.
+    /// Returns the queue through which a block is read: the tier's if it holds the block.
     pub(crate) fn lane_of(&self, block: u32) -> &Lane {
         match &self.tier {
             Some((film, lane)) if film.holds(block) => lane,
@@ -123,7 +125,7 @@ impl Source {
         }
     }
 
-    /// The one of its two queues that has this number.
+    /// Returns the one of its two queues that has this number.
     pub(crate) fn lane_by(&self, number: usize) -> &Lane {
         match &self.tier {
             Some((_, lane)) if lane.0.number == number => lane,
@@ -131,23 +133,23 @@ impl Source {
         }
     }
 
-    /// The film's number as the cache policy knows it, the same as long as this is open.
+    /// Returns the film's number for the cache policy, which stays the same while the film is open.
     pub fn number(&self) -> FilmId {
         self.numbers.film
     }
 
-    /// All numbers that blocks of it have.
+    /// Returns all numbers that blocks of the film have.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = FilmId> {
         let others = self.numbers.others.as_ref().map(|(number, _)| *number);
         [self.numbers.film].into_iter().chain(others)
     }
 
-    /// The film's number for a block.
+    /// Returns the film's number for a block.
     pub(crate) fn number_of(&self, block: u32) -> FilmId {
         self.numbers.of(block)
     }
 
-    /// Whether it is known to have changed, without asking where it lies.
+    /// Returns whether the film is known to have changed, without checking its place.
     pub(crate) fn is_changed(&self) -> bool {
         self.changed.load(Ordering::Relaxed)
     }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use reelway_hint as prefetch;
 use reelway_sys::region::Page;
 
-/// Who is told when a block is let go.
+/// Notified when a block is released.
 pub(crate) trait Owner: Send + Sync {
-    /// A block was let go.
+    /// Called when a block has been released.
     fn released(self: Arc<Self>);
 }
 
-/// A block in use. When it is let go, those who wait for room are told.
+/// A block in use. When it is released, waiting requests are served.
 pub(crate) struct Pin {
     /// `None` only while being dropped.
     block: Option<reelway_pool::Pin<Page>>,
@@ -48,7 +48,7 @@ impl Drop for Pin {
     }
 }
 
-/// Bytes of a film in memory, kept there as long as this or a clone of it exists. Cheap to clone.
+/// Bytes of a film, kept in memory as long as this span or a clone of it exists. Cheap to clone.
 #[derive(Clone)]
 pub struct Span(Arc<Pinned>);
 
@@ -64,7 +64,7 @@ impl std::fmt::Debug for Span {
     }
 }
 
-/// Bytes of one block, which stays in memory as long as this.
+/// Bytes of one block, which stays in memory as long as this part exists.
 pub struct BlockPart {
     pin: Pin,
     number: u32,
@@ -72,17 +72,17 @@ pub struct BlockPart {
 }
 
 impl BlockPart {
-    /// The block's number in its film.
+    /// Returns the block's number in its film.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// The whole block. Behind the film's end it holds anything.
+    /// Returns the whole block. Behind the film's end its contents are arbitrary.
     pub fn block(&self) -> &[u8] {
         self.pin.bytes()
     }
 
-    /// Which bytes of the block these are.
+    /// Returns the range of these bytes in the block.
     pub fn within(&self) -> Range<usize> {
         self.within.clone()
     }
@@ -103,22 +103,23 @@ impl Span {
         }))
     }
 
-    /// Its first block.
+    /// Returns its first block.
     pub(crate) fn first_block(&self) -> Option<Pin> {
         self.0.pins.first().cloned()
     }
 
-    /// Blocks that it keeps in memory.
+    /// Returns the number of blocks that it keeps in memory.
     pub fn blocks(&self) -> usize {
         self.0.pins.len()
     }
 
-    /// Which bytes of the film these are.
+    /// Returns the range of these bytes in the film.
     pub fn range(&self) -> Range<u64> {
         self.0.range.clone()
     }
 
-    /// The parts of blocks that hold `sub`, with the blocks' numbers; what of it lies outside the span is left out.
+    /// Returns the parts of blocks that hold `sub`, with the blocks' numbers. Bytes outside the
+    /// span are left out.
     fn parts(&self, sub: Range<u64>) -> impl Iterator<Item = (&Pin, u64, Range<usize>)> + '_ {
         let Pinned {
             pins,
@@ -141,16 +142,16 @@ impl Span {
         })
     }
 
-    /// The bytes `sub` of the film, in order: one slice, or several where they cross blocks. What lies
-    /// outside the span is left out.
+    /// Returns the film's bytes `sub` in order: one slice, or several if they cross blocks. Bytes
+    /// outside the span are left out.
     #[inline]
     pub fn slices(&self, sub: Range<u64>) -> impl Iterator<Item = &[u8]> + '_ {
         self.parts(sub).map(|(pin, _, within)| &pin.bytes()[within])
     }
 
-    /// Fetches into the processor's cache what leads to the byte at `offset`, a step further each time it is
-    /// called with the next `step`, from 0: each needs what the one before has fetched. After three, the
-    /// next thing to read is the byte itself.
+    /// Prefetches the pointers to the byte at `offset` into the processor's cache. Each call with
+    /// the next `step`, from 0, goes one step further, because each step needs what the previous
+    /// one has fetched. After three steps, the byte itself can be read or prefetched.
     pub fn prefetch(&self, offset: u64, step: u32) {
         if step == 0 {
             return prefetch::value(&*self.0);
@@ -173,17 +174,19 @@ impl Span {
         }
     }
 
-    /// The bytes `sub` as owned pieces, a piece a block, none of them copied. Each keeps its block.
+    /// Returns the bytes `sub` as owned pieces, one per block, without copying. Each piece keeps
+    /// its block.
     pub fn block_parts(&self, sub: Range<u64>) -> impl Iterator<Item = BlockPart> + '_ {
         self.parts(sub).map(|(pin, number, within)| BlockPart {
             pin: pin.clone(),
-            // Films have fewer blocks than that.
+            // Films have fewer blocks than `u32::MAX`.
             number: number as u32,
             within,
         })
     }
 
-    /// Copies the film's bytes from `offset` on into all of `buf`; false if not all of them are here.
+    /// Copies the film's bytes from `offset` to all of `buf`. Returns false if the span does not
+    /// contain all of them.
     pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> bool {
         let Some(end) = offset.checked_add(buf.len() as u64) else {
             return false;

@@ -1,4 +1,4 @@
-//! The store: what others see.
+//! The public interface of the store.
 
 use std::collections::HashMap;
 use std::io;
@@ -31,25 +31,25 @@ use crate::tier::{READERS, Tier};
 use crate::view::{self, View};
 use crate::watcher::Watcher;
 
-/// In how much time a block must come that is brought to the tier: later than those of all who watch.
+/// Deadline for reading a block that is fetched for the tier: later than those of all viewers.
 const BROUGHT: Duration = Duration::from_secs(60);
 
-/// What the store holds and has done.
+/// State and statistics of the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStats {
-    /// Blocks in all.
+    /// All blocks.
     pub blocks: u64,
-    /// Bytes of a block.
+    /// Block size in bytes.
     pub block_bytes: u32,
-    /// Blocks that somebody uses or that are being read.
+    /// Blocks that are in use or being read.
     pub in_use: u64,
-    /// Blocks that hold film bytes, used or not.
+    /// Blocks that hold film bytes, in use or not.
     pub cached: u64,
-    /// Blocks that have their memory, used or not: more are made ready ahead of use.
+    /// Blocks that have their memory, used or not; more are made ready in advance.
     pub ready: u64,
-    /// Requests that wait for blocks to become free.
+    /// Requests that are waiting for free blocks.
     pub waiting: u64,
-    /// Blocks asked for that were there or on their way.
+    /// Requested blocks that were cached or being read.
     pub hits: u64,
     /// Requested blocks that had to be read.
     pub misses: u64,
@@ -61,7 +61,8 @@ pub struct StoreStats {
     pub viewers: u64,
 }
 
-/// By what blocks of a film are kept: those that stay when it grows by the first, if there are such.
+/// Returns the identities under which blocks of a film are kept. If there is a first of two, it is
+/// for the blocks that stay when the film grows.
 fn names(film: FileIdentity) -> impl Iterator<Item = FileIdentity> {
     film.of_recording().into_iter().chain([film])
 }
@@ -147,7 +148,7 @@ impl Store {
                     lanes.push(lane.clone());
                     Some((tier, lane))
                 }
-                // A disk that others have filled, or that is worn out, is no reason not to serve.
+                // A full or worn-out disk must not prevent the server from starting.
                 Err(error) if error.is_of_the_disk() => {
                     tracing::warn!("{error}; the server continues without it");
                     None
@@ -163,53 +164,54 @@ impl Store {
         Ok(Store::of(inner))
     }
 
-    /// A handle of what handles share; closed with the last clone of it.
+    /// Creates a handle of the shared state. The store is closed with the last clone of the handle.
     pub(crate) fn of(inner: Arc<Inner>) -> Store {
         Store(Arc::new(Owner(inner)))
     }
 
-    /// What its handles share.
+    /// Returns the state that its handles share.
     #[cfg(test)]
     pub(crate) fn inner(&self) -> &Arc<Inner> {
         &self.0.0
     }
 
-    /// A queue for sources that lie here, as a disk is.
+    /// Adds a queue for local sources, such as a disk.
     #[cfg(test)]
     pub(crate) fn lane_here(&self, name: &str, depth: usize) -> Lane {
         self.0.0.lane(name, depth, LaneKind::Disk)
     }
 
-    /// A queue for sources that lie afar, for at most `depth` reads at once (at least 1); `name` is
-    /// what the figures call it. Reads from afar, which may last, get half of the pool among all such
-    /// queues.
+    /// Adds a queue for remote sources, with at most `depth` reads at once (at least 1); `name` is
+    /// its name in statistics. Remote reads, which may take long, get half of the pool for all such
+    /// queues together.
     pub fn lane(&self, name: &str, depth: usize) -> Lane {
         self.0.0.lane(name, depth, LaneKind::Afar)
     }
 
-    /// Has paths that begin with `prefix` opened by `opener`, and no longer as local files.
+    /// Has paths that begin with `prefix` opened by `opener` instead of as local files.
     pub fn mount(&self, prefix: impl Into<PathBuf>, opener: Arc<dyn Opener>) {
         lock(&self.0.0.openers).push((prefix.into(), opener));
     }
 
-    /// Opens a film file, or gives the one that is open. Compare [`Source::identity`] with what the
-    /// film's index was made from.
+    /// Opens a film file, or returns it if it is already open. Compare [`Source::identity`] with
+    /// the identity from which the film's index was made.
     pub fn open(&self, path: &Path) -> io::Result<Arc<Source>> {
         let source = self.0.0.open(path, None)?;
         Ok(self.share(source))
     }
 
-    /// Opens a film file that may have grown since it was indexed; `known` is what it was then, and its mark. Where it is that
-    /// file still, the source is as long as the file was, and has its identity; else it is as by [`Store::open`].
+    /// Opens a film file that may have grown since it was indexed; `known` is its identity then,
+    /// and its mark. If it is still the same file, the source has the earlier length and identity;
+    /// otherwise it is opened as by [`Store::open`].
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The file cannot be opened.
     pub fn open_grown(&self, path: &Path, known: (FileIdentity, Mark)) -> io::Result<Arc<Source>> {
         let source = self.0.0.open(path, Some(known))?;
         Ok(self.share(source))
     }
 
-    /// Opens a view of an open film file, or gives the one that is open.
+    /// Opens a view of an open film file, or returns it if it is already open.
     ///
     /// # Errors
     /// The threads that make views cannot be started.
@@ -217,7 +219,7 @@ impl Store {
         Ok(self.share(self.0.0.open_view(file, view)?))
     }
 
-    /// The source that is open already of the same bytes, or this one.
+    /// Returns the source of the same bytes that is already open, or else this one.
     fn share(&self, source: Source) -> Arc<Source> {
         let mut sources = lock(&self.0.0.sources);
         let identity = source.identity();
@@ -234,23 +236,24 @@ impl Store {
         source
     }
 
-    /// Most blocks of one request: a quarter of the pool, so that four can always be served at once.
+    /// Returns the maximum number of blocks in a request: a quarter of the pool, so that four
+    /// requests can always be served at once.
     pub fn most_blocks(&self) -> u64 {
         self.0.0.most_blocks()
     }
 
-    /// Most bytes of one request: [`Store::most_blocks`] less one, since a range of this length may touch
-    /// one block more than it fills.
+    /// Returns the maximum number of bytes in a request: one block less than
+    /// [`Store::most_blocks`], since a range of this length may touch one block more than it fills.
     pub fn most_bytes(&self) -> u64 {
         self.0.0.most_bytes()
     }
 
-    /// Bytes of a block.
+    /// Returns the block size in bytes.
     pub fn block_bytes(&self) -> u32 {
         self.0.0.config.block_bytes
     }
 
-    /// Tells the cache policy how long a film plays.
+    /// Tells the cache policy the duration of a film.
     pub fn film(&self, source: &Source, duration: Duration) {
         let blocks = source.len().div_ceil(self.0.0.block_bytes());
         let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
@@ -259,21 +262,22 @@ impl Store {
             .tell(News::Film(source.number(), Film { blocks, duration }));
     }
 
-    /// A viewer that the cache policy is to know of, who is nowhere yet.
+    /// Registers a viewer with the cache policy; the viewer has no position yet.
     pub fn watcher(&self) -> Watcher {
         let viewer = self.0.0.viewers.fetch_add(1, Ordering::Relaxed);
         Watcher::new(&self.0.0, viewer)
     }
 
-    /// Has `observer` told of every block that is asked for from now on. Only the first one given is.
+    /// Notifies `observer` of every block requested from now on. Only the first observer is
+    /// notified.
     pub fn observe(&self, observer: Arc<dyn Observer>) {
         if self.0.0.observer.set(observer).is_ok() {
             self.0.0.pool().observe();
         }
     }
 
-    /// Of each of these files its number and the blocks of it that are in memory, in order; `None` where
-    /// nobody has opened it lately. Goes through the pool once, however many they are.
+    /// Returns, for each of these files, its number and the numbers of its cached blocks in order;
+    /// `None` if the file has not been opened recently. Iterates over the pool once for all files.
     pub fn in_memory(&self, files: &[FileIdentity]) -> Vec<Option<(FilmId, Vec<u32>)>> {
         let pool = self.0.0.pool();
         let mut found: Vec<_> = files
@@ -300,7 +304,7 @@ impl Store {
         found
     }
 
-    /// The numbers of a film's blocks that are in memory, in order.
+    /// Returns the numbers of a film's cached blocks, in order.
     pub fn blocks_of(&self, source: &Source) -> Vec<u32> {
         let pool = self.0.0.pool();
         let numbers = source.numbers();
@@ -310,10 +314,10 @@ impl Store {
         blocks
     }
 
-    /// Gets the bytes `range` of a film, and calls `done` with them: at once on this thread where all
-    /// of them are in memory, else on a reader's. `done` must be quick. Reads are done in the order of
-    /// their deadlines, and so is waiting for blocks where all are in use; nothing is given up when its
-    /// deadline has passed.
+    /// Fetches the bytes `range` of a film and calls `done` with them: at once on this thread if
+    /// all of them are cached, otherwise on a reader's thread. `done` must be quick. Reads, and
+    /// requests that wait because all blocks are in use, are served in order of deadline. No
+    /// request is dropped after its deadline.
     pub fn fetch(
         &self,
         source: &Arc<Source>,
@@ -324,9 +328,9 @@ impl Store {
         self.0.0.fetch(source, range, deadline, done);
     }
 
-    /// Gets `count` blocks of the pool to write into, at most [`Store::most_blocks`], and calls `done`
-    /// with them as [`Store::fetch`] does: blocks that nobody uses make room, by the cache policy, and
-    /// where there are too few the request waits for its turn by its deadline.
+    /// Allocates `count` blocks of the pool to write to, at most [`Store::most_blocks`], and calls
+    /// `done` with them as [`Store::fetch`] does. Unused blocks are evicted by the cache policy. If
+    /// there are too few, the request waits for its turn in order of deadline.
     pub fn allocate(
         &self,
         count: usize,
@@ -355,7 +359,7 @@ impl Store {
         });
     }
 
-    /// [`Store::fetch`] as a future.
+    /// Like [`Store::fetch`], as a future.
     pub async fn read(
         &self,
         source: &Arc<Source>,
@@ -364,15 +368,15 @@ impl Store {
     ) -> Result<Span, ReadError> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         self.fetch(source, range, deadline, move |result| {
-            // Nobody waits any more: the span goes back.
+            // If nobody waits any more, the span is released.
             let _ = sender.send(result);
         });
         receiver.await.unwrap_or(Err(ReadError::Closed))
     }
 
-    /// Forgets the blocks of a file, and of its view, that is no more (deleted, or replaced by another) and leaves all
-    /// others; how many blocks became free. Those that somebody still plays from go when the viewer is
-    /// done and their memory is needed.
+    /// Evicts the blocks of a file, and of its view, that has been deleted or replaced, and leaves
+    /// all others. Returns how many blocks were freed. Blocks still in use are evicted when their
+    /// viewers have finished and the memory is needed.
     pub fn forget(&self, file: FileIdentity) -> usize {
         let mut files = view::of(file, lock(&self.0.0.sources).keys());
         files.extend(names(file));
@@ -384,8 +388,9 @@ impl Store {
         freed
     }
 
-    /// Drops what is held of a film, in memory and on the tier, so that it is read anew; how many blocks of memory became free.
-    /// What viewers play from at the moment stays in memory until they are done.
+    /// Drops all blocks of a film, in memory and on the tier, so that it is read again. Returns how
+    /// many blocks of memory were freed. Blocks in use stay in memory until their viewers have
+    /// finished.
     pub fn purge(&self, file: FileIdentity) -> usize {
         if let Some((tier, _)) = &self.0.0.tier {
             names(file).for_each(|name| tier.purge(name));
@@ -393,7 +398,7 @@ impl Store {
         self.forget(file)
     }
 
-    /// From now on the tier lets blocks of these films in at once, and lets none of them go for others; no other film is kept.
+    /// Replaces the list of kept films: the tier admits their blocks at once and never evicts them.
     pub fn keep(&self, films: &[FileIdentity]) {
         if let Some((tier, _)) = &self.0.0.tier {
             let names: Vec<_> = films.iter().flat_map(|film| names(*film)).collect();
@@ -401,14 +406,15 @@ impl Store {
         }
     }
 
-    /// The numbers of a film's blocks that are not on the tier; `None` where there is no tier, or the film lies on a disk of this
-    /// machine, or is not sure to be the same after a restart.
+    /// Returns the numbers of a film's blocks that are not on the tier. `None`: there is no tier,
+    /// the film is on a local disk, or it is not certain to be the same after a restart.
     pub fn lacks(&self, source: &Source) -> Option<Vec<u32>> {
         source.lacks(u64::from(self.block_bytes()))
     }
 
-    /// Brings a block of a film to the tier: from memory, or from where the film lies, after what viewers need. Whether it is
-    /// there then: not if the tier has no room for it, may write no more today, or its disk failed a moment ago.
+    /// Brings a block of a film to the tier, from memory or from the film's place, after all reads
+    /// for viewers. Returns whether the tier holds it then: not if the tier has no room for it, may
+    /// write no more today, or its disk has just failed.
     ///
     /// # Errors
     /// The block cannot be read.
@@ -429,7 +435,7 @@ impl Store {
         };
         let (sender, is_here) = tokio::sync::oneshot::channel();
         let done = Box::new(move |is_here| {
-            // Nobody waits any more.
+            // The requester may have stopped waiting.
             let _ = sender.send(is_here);
         });
         film.take(block, bytes, (end - start) as usize, done);
@@ -437,7 +443,7 @@ impl Store {
         Ok(is_here.await.unwrap_or(false))
     }
 
-    /// What it holds and has done.
+    /// Returns the store's state and statistics.
     pub fn stats(&self) -> StoreStats {
         let pool = self.0.0.pool();
         let (census, counters) = (pool.census(), pool.counters());
@@ -456,7 +462,7 @@ impl Store {
         }
     }
 
-    /// What each lane has done: disks and places afar, in the order in which they were first used.
+    /// Returns the statistics of each lane, local or remote, in the order of their first use.
     pub fn lanes(&self) -> Vec<LaneStats> {
         let lanes = lock(&self.0.0.lanes).clone();
         let pool = self.0.0.pool();
@@ -467,12 +473,12 @@ impl Store {
         lanes.iter().map(stats).collect()
     }
 
-    /// What the tier below memory holds and has done, where there is one.
+    /// Returns the statistics of the tier below memory, if there is one.
     pub fn tier(&self) -> Option<TierStats> {
         self.0.0.tier.as_ref().map(|(tier, _)| tier.stats())
     }
 
-    /// What the pool's memory is made of.
+    /// Returns the kind of pages that make up the pool's memory.
     pub fn paging(&self) -> Paging {
         self.0.0.paging
     }

@@ -1,9 +1,9 @@
-//! Films whose samples do not lie in their files as they are played: a view of the file has them, and its blocks are made of the
-//! file's.
+//! Films whose samples are not played as they lie in their files: a view contains the samples, and
+//! its blocks are made from the file's.
 //!
-//! A block of a view is read like any other. Its source asks the store for the bytes of the file that it is made of, by the same
-//! deadline, and a thread takes the samples out of them. So a disk, an origin and the tier know of files only, and what one block
-//! leaves of the file's blocks is in memory for the next.
+//! A block of a view is read like any other. Its source requests the file's bytes from which it is
+//! made, by the same deadline, and a thread extracts the samples. So disks, origins and the tier
+//! only know files, and the rest of the file's blocks is cached for the next block of the view.
 
 use std::collections::HashMap;
 use std::io;
@@ -24,40 +24,41 @@ use crate::source::Source;
 use crate::span::Span;
 use crate::sync::{Mutex, lock};
 
-/// Threads that make blocks.
+/// Number of threads that make blocks.
 const MAKERS: usize = 2;
-/// Blocks that are made at once; each keeps some of the file's in memory meanwhile.
+/// Number of blocks made at once. Each keeps some of the file's blocks in memory meanwhile.
 const DEPTH: usize = 8;
 
-/// Bytes of room that a thread keeps for the next block, at most.
+/// Maximum working memory in bytes that a thread keeps for the next block.
 const MOST_KEPT: usize = 8 << 20;
 
-/// How a view is made of a file.
+/// How a view is made from a file.
 pub trait View: Send + Sync + std::fmt::Debug + 'static {
-    /// Bytes of the view.
+    /// Returns the size of the view in bytes.
     fn bytes(&self) -> u64;
 
-    /// Begins to make some bytes of it. May block for a read of the film's index.
+    /// Begins to make a range of the view. May block to read the film's index.
     ///
     /// # Errors
-    /// What is needed for it cannot be read.
+    /// The data needed cannot be read.
     fn make(&self, range: Range<u64>) -> io::Result<Box<dyn Making>>;
 }
 
-/// Bytes of a view in the making.
+/// A range of a view being made.
 pub trait Making: Send {
-    /// Which bytes of the file are needed for them.
+    /// Returns the bytes of the file that are needed.
     fn wanted(&self) -> Range<u64>;
 
-    /// Makes them of those bytes; false: [`Making::wanted`] has become more. `room` is for what is in between, and is kept
-    /// from block to block: memory that is given back and taken again costs as much as making a block.
+    /// Makes the range from those bytes. Returns false if [`Making::wanted`] now needs more. `room`
+    /// holds intermediate data and is kept from block to block: freeing and allocating this memory
+    /// costs as much as making a block.
     ///
     /// # Errors
-    /// The file is not the one that the view is of.
+    /// The file is not the one that the view belongs to.
     fn make(&mut self, file: &[u8], into: &mut [u8], room: &mut Vec<Vec<u8>>) -> io::Result<bool>;
 }
 
-/// Which of these are views of a file.
+/// Returns those of the identities that are views of a file.
 pub(crate) fn of<'a>(
     file: FileIdentity,
     all: impl Iterator<Item = &'a FileIdentity>,
@@ -67,24 +68,24 @@ pub(crate) fn of<'a>(
         .collect()
 }
 
-/// Who is told of bytes that were asked for.
+/// Called with the requested bytes.
 pub(crate) type Got = Box<dyn FnOnce(Result<Span, ReadError>) + Send>;
 
-/// Where bytes of files come from.
+/// Provides the bytes of files.
 pub(crate) trait Files: Send + Sync {
-    /// Gets bytes of a file (see [`crate::Store::fetch`]).
+    /// Fetches bytes of a file (see [`crate::Store::fetch`]).
     fn fetch(self: Arc<Self>, file: &Arc<Source>, range: Range<u64>, deadline: Monotonic, got: Got);
 }
 
 /// The threads that make blocks of views.
 pub(crate) struct Makers {
     jobs: Sender<Job>,
-    /// By the number of the lane of their files: a place that does not answer stops its own views only.
+    /// By the number of the files' lane: a place that does not answer stops only its own views.
     lanes: HashMap<usize, Lane>,
 }
 
 impl Makers {
-    /// Starts them.
+    /// Starts the threads.
     pub fn start() -> io::Result<Makers> {
         let (jobs, taken) = channel();
         let taken = Arc::new(Mutex::new(taken));
@@ -98,7 +99,7 @@ impl Makers {
         })
     }
 
-    /// The lane of views of files that this lane reads; `make` adds one of this name and depth.
+    /// Returns the lane for views of files in this lane; `make` adds one of this name and depth.
     pub fn lane(&mut self, file: &Lane, make: impl FnOnce(&str, usize) -> Lane) -> Lane {
         let name = format!("views of {}", file.0.name);
         let lane = self.lanes.entry(file.0.number);
@@ -106,11 +107,11 @@ impl Makers {
     }
 }
 
-/// A block that is to be made, and how far it is.
+/// A block to be made, and its progress.
 struct Job {
     fill: Fill,
     source: Arc<Viewed>,
-    /// What is made, and what of the file has come for it.
+    /// The range being made, and the file's bytes that have been read for it.
     begun: Option<(Box<dyn Making>, Span)>,
 }
 
@@ -130,12 +131,12 @@ fn work(jobs: &Mutex<Receiver<Job>>) {
     }
 }
 
-/// Room that a thread has for a block in the making.
+/// A thread's working memory for making a block.
 #[derive(Default)]
 struct Room {
     /// For bytes of the file.
     file: Vec<u8>,
-    /// For what is made of them.
+    /// For what is made from them.
     parts: Vec<Vec<u8>>,
 }
 
@@ -188,7 +189,7 @@ impl BlockSource for Viewed {
 
     fn read(self: Arc<Self>, fill: Fill) {
         let jobs = self.jobs.clone();
-        // Without threads it is dropped, which tells those who wait.
+        // If there are no threads, the job is dropped, which fails the waiting requests.
         let _ = jobs.send(Job {
             fill,
             source: self,
@@ -226,7 +227,7 @@ impl Job {
         }
     }
 
-    /// Has the bytes of the file fetched, and goes on when they are there.
+    /// Fetches the bytes of the file, and continues when they have been read.
     fn wait_for(self, making: Box<dyn Making>) {
         let Some(files) = self.source.files.upgrade() else {
             return self.fill.finish(Err(ReadError::Closed));

@@ -1,5 +1,5 @@
-//! What the cache policy is told of viewers. It is told when the pool is changed next, before it is asked for anything:
-//! those who bring news never wait for the pool's lock.
+//! Reports about viewers to the cache policy. The policy receives them at the next change of the
+//! pool, before its next decision, so reporting never waits for the pool's lock.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
@@ -11,13 +11,14 @@ use reelway_supervise as supervise;
 use crate::inner::Inner;
 use crate::source::Source;
 
-/// A viewer as the cache policy knows them: reports where they are, and with its end that they have left.
+/// A viewer as known to the cache policy. Reports the viewer's position, and on drop that the
+/// viewer has left.
 ///
-/// None of its calls waits for anything, so that a sender thread may make them.
+/// None of its calls blocks, so sender threads may make them.
 pub struct Watcher {
     store: Weak<Inner>,
     viewer: ViewerId,
-    /// Where they are, if they are anywhere.
+    /// The viewer's position, if there is one.
     place: Mutex<Option<Watching>>,
 }
 
@@ -36,8 +37,8 @@ impl Watcher {
         }
     }
 
-    /// They have come to this byte of a film and go on at this speed (1: as the film is meant, negative:
-    /// backwards). To be said before the bytes are asked for.
+    /// Reports that the viewer has moved to this byte of a film and continues at this speed (1:
+    /// normal, negative: backwards). Call it before the bytes are requested.
     pub fn comes_to(&self, source: &Source, offset: u64, speed: f32) {
         if let Some(store) = self.store.upgrade() {
             let watching = Watching {
@@ -49,7 +50,7 @@ impl Watcher {
         }
     }
 
-    /// They pause where they are.
+    /// Reports that the viewer has paused at the current position.
     pub fn pauses(&self) {
         let place = *supervise::whole(self.place.lock());
         if let (Some(place), Some(store)) = (place, self.store.upgrade()) {
@@ -63,7 +64,7 @@ impl Watcher {
         }
     }
 
-    /// They have left, at the film's end or before; they may come again.
+    /// Reports that the viewer has left, at the film's end or before. The viewer may return.
     pub fn leaves(&self) {
         if let Some(store) = self.store.upgrade() {
             self.stands_at(&store, None);
@@ -79,7 +80,7 @@ impl Watcher {
                 (Some(_), None) => store.watching.fetch_sub(1, Ordering::Relaxed),
                 _ => 0,
             };
-            // Under the lock, so that news come in the order of what happened.
+            // Under the lock, so that news arrive in the order of events.
             store.tell(match new {
                 Some(watching) => News::Watches(self.viewer, watching),
                 None => News::Left(self.viewer),

@@ -1,5 +1,5 @@
-//! A maker of a film file that is killed at any of its calls to the kernel: the film is there as it was
-//! before, or as it shall be, and nothing else is left after the next start.
+//! Kills the writer of a film file at each of its system calls: the film is then in its old or its
+//! new state, and nothing else is left after the next start.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -11,7 +11,7 @@ use reelway_sys::folder::Folder;
 
 const BLOCK: u32 = 65_536;
 const DIRECTORY: &str = "REELWAY_TEST_DRAFT_IN";
-/// What a draft asks of the kernel that changes anything.
+/// The system calls of a draft that change anything.
 const CALLS: [&str; 6] = [
     "fallocate",
     "pwrite64",
@@ -27,7 +27,7 @@ fn bytes() -> Vec<u8> {
         .collect()
 }
 
-/// Makes a file as the server does.
+/// Writes a file as the server does.
 fn make(directory: &Path) {
     let target = directory.join("film.mp4");
     let bytes = bytes();
@@ -40,7 +40,8 @@ fn make(directory: &Path) {
     draft.publish(replaces).unwrap();
 }
 
-/// Runs the maker, killed when it begins its `nth` call of this name; whether it was killed.
+/// Runs the writer and kills it when it begins its `nth` call of this name. Returns whether it was
+/// killed.
 fn killed(directory: &Path, call: &str, nth: usize) -> bool {
     let status = Command::new("strace")
         .args(["-f", "-qq", "-o", "/dev/null"])
@@ -63,7 +64,7 @@ const THE_TEST: &str = "a_film_is_whole_or_absent_wherever_its_maker_is_killed";
 
 #[test]
 fn a_film_is_whole_or_absent_wherever_its_maker_is_killed() {
-    // This program under strace, as the maker.
+    // This program under strace, as the writer.
     if let Some(directory) = std::env::var_os(DIRECTORY) {
         return make(Path::new(&directory));
     }
@@ -100,7 +101,8 @@ fn a_film_is_whole_or_absent_wherever_its_maker_is_killed() {
             }
         }
     }
-    // It was killed at all of them: four blocks, the file and its directory brought to the disk, a new name.
+    // It was killed at every call: for four blocks, synchronising the file and its directory, and
+    // the renaming.
     let count = |call: &str, at: usize| {
         times[at * CALLS.len()..]
             .iter()

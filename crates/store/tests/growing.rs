@@ -1,4 +1,5 @@
-//! Recordings that grow elsewhere: what is held of one stays when it has grown, but for the blocks that may be others then.
+//! Remote recordings that grow: cached blocks stay valid after growth, except those that may have
+//! changed.
 
 use std::ops::Range;
 use std::path::Path;
@@ -15,7 +16,7 @@ use reelway_sys::{FileIdentity, Mark};
 const BLOCK: u64 = 4096;
 const FILM: &str = "http://afar/film";
 
-/// A recording of so many bytes; which blocks of it were fetched.
+/// A recording of this many bytes, and which of its blocks were fetched.
 #[derive(Debug)]
 struct Afar {
     len: u64,
@@ -49,7 +50,7 @@ impl BlockSource for Afar {
     }
 }
 
-/// Opens the recording as long as it was known to be.
+/// Opens the recording with the length in the known identity.
 struct Door(Arc<Mutex<Vec<u64>>>, Lane);
 
 impl Opener for Door {
@@ -74,7 +75,7 @@ impl Wake for Woken {
     }
 }
 
-/// What comes of a future.
+/// Runs a future and returns its result.
 fn wait_for<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let waker = Arc::new(Woken(thread::current())).into();
@@ -106,7 +107,7 @@ impl Edge {
         Edge { store, fetched }
     }
 
-    /// The recording when it had so many bytes; its media begin at the byte `from`.
+    /// Opens the recording with its length at some time; its media begin at the byte `from`.
     fn open(&self, len: u64, from: u64) -> Arc<Source> {
         let known = FileIdentity::remote_recording(7, len, len as i64);
         let mark = Mark { from, sum: 0 };
@@ -115,7 +116,7 @@ impl Edge {
             .unwrap()
     }
 
-    /// Plays a range of it, and sees that each byte is right; the blocks that were fetched for it.
+    /// Plays a range and checks every byte. Returns the blocks that were fetched for it.
     fn play(&self, film: &Arc<Source>, range: Range<u64>) -> Vec<u64> {
         for first in range.clone().step_by(BLOCK as usize) {
             let part = first..(first + BLOCK).min(range.end);
@@ -146,15 +147,15 @@ fn what_is_in_memory_of_a_recording_stays_when_it_has_grown() {
     let first = edge.open(short, 0);
     assert_eq!(edge.play(&first, 0..short), (0..=10).collect::<Vec<_>>());
     let grown = edge.open(long, 0);
-    // The block in which it ended has more now.
+    // The block in which the recording ended has more bytes now.
     assert_eq!(edge.play(&grown, 0..long), (10..=20).collect::<Vec<_>>());
-    // Who began before goes on with what there was.
+    // A viewer who began earlier continues with the earlier version.
     assert_eq!(edge.play(&first, 0..short), []);
     let held = |film: &Arc<Source>| edge.store.blocks_of(film);
     assert_eq!(held(&grown), (0..=20).collect::<Vec<_>>());
     let in_memory = edge.store.in_memory(&[grown.identity()]);
     assert_eq!(in_memory[0].as_ref().unwrap().1, held(&grown));
-    // All of it is let go at once.
+    // All of it is evicted at once.
     edge.store.forget(grown.identity());
     assert_eq!(edge.play(&grown, 0..long).len(), 21);
 }
@@ -191,7 +192,7 @@ fn what_is_on_the_tier_of_a_recording_stays_when_it_has_grown_and_goes_with_it()
     let edge = start();
     let grown = edge.open(long, 0);
     assert_eq!(edge.store.lacks(&grown), Some(vec![10, 11]));
-    // What is played is written a moment later; what is brought is there.
+    // Played blocks are written a moment later; blocks from `bring` are already there.
     for block in [10, 11] {
         assert!(wait_for(edge.store.bring(&grown, block)).unwrap());
     }

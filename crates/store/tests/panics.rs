@@ -1,4 +1,4 @@
-//! Panics in the store's threads, and in those who are called when a read is done.
+//! Panics in the store's threads and in callbacks of reads.
 #![cfg(debug_assertions)]
 
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn file(dir: &Path, blocks: u64) -> PathBuf {
     path
 }
 
-/// Asks for a block; the answer comes over the channel.
+/// Requests a block; the answer arrives on the channel.
 fn ask(store: &Store, source: &Arc<Source>, block: u64) -> mpsc::Receiver<Result<Span, ReadError>> {
     let (sender, receiver) = mpsc::channel();
     let range = block * BLOCK..(block + 1) * BLOCK;
@@ -46,7 +46,7 @@ fn answer(asked: &mpsc::Receiver<Result<Span, ReadError>>) -> Result<Span, ReadE
         .expect("an answer")
 }
 
-/// One test, since what is injected is the process's.
+/// A single test, since injected faults are global to the process.
 #[test]
 fn a_read_that_panics_fails_alone_and_costs_the_pool_no_block() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -54,7 +54,7 @@ fn a_read_that_panics_fails_alone_and_costs_the_pool_no_block() {
     for read_by in [ReadBy::Ring, ReadBy::Threads] {
         let store = store(read_by);
         let source = store.open(&path).unwrap();
-        // More than the pool has blocks.
+        // More blocks than the pool has.
         for block in 0..=POOL {
             supervise::arm("disk", 1);
             let failed = answer(&ask(&store, &source, block));
@@ -69,7 +69,7 @@ fn a_read_that_panics_fails_alone_and_costs_the_pool_no_block() {
                     .all(|byte| *byte == block as u8)
             );
         }
-        // Those who are called back: one panics, the others are called all the same.
+        // Callbacks: one panics, and the others are still called.
         let (sender, called) = mpsc::channel();
         for number in 0..4 {
             let sender = sender.clone();

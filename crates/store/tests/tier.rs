@@ -1,5 +1,5 @@
-//! The tier below memory: what was fetched from afar often enough is read from the local disk, also after a restart;
-//! wrong bytes never.
+//! The tier below memory: blocks fetched often enough from a remote place are read from the local
+//! disk, also after a restart. Wrong bytes are never delivered.
 
 use std::collections::HashMap;
 use std::os::unix::fs::FileExt;
@@ -15,12 +15,12 @@ use reelway_store::{
 use reelway_sys::FileIdentity;
 
 const BLOCK: u64 = 4096;
-/// Blocks in memory, all of which four requests can take together.
+/// Blocks in memory, all of which four requests together can take.
 const POOL: usize = 32;
-/// Not whole blocks.
+/// Not a multiple of the block size.
 const LEN: u64 = 40 * BLOCK - 1000;
 
-/// A film afar, which counts how often each of its blocks was fetched.
+/// A remote film, which counts how often each of its blocks is fetched.
 #[derive(Debug)]
 struct Afar {
     version: u64,
@@ -41,7 +41,7 @@ impl Afar {
         })
     }
 
-    /// Fetches since it was asked last.
+    /// Returns the number of fetches since the last call.
     fn fetched(&self) -> u32 {
         self.fetched
             .lock()
@@ -122,7 +122,7 @@ impl Edge {
         Edge { store, film }
     }
 
-    /// Plays the film's first blocks, none of which is in memory, and sees that each byte is right.
+    /// Plays the film's first blocks, none of which is in memory, and checks every byte.
     fn play(&self, blocks: u64) {
         let version = self.film.identity().inode;
         for block in 0..blocks {
@@ -152,8 +152,8 @@ impl Edge {
         self.store.tier().unwrap()
     }
 
-    /// Waits until what is to be written is written: the writer holds its block of the pool so long, and all blocks can be
-    /// had only then.
+    /// Waits until all pending writes are done: until then the writer holds blocks of the pool, so
+    /// not all blocks can be allocated.
     fn settled(&self) {
         let (sender, receiver) = std::sync::mpsc::channel();
         let most = self.store.most_blocks() as usize;
@@ -221,7 +221,7 @@ fn a_block_that_is_not_what_was_written_is_fetched_again_and_written_anew() {
     edge.play(40);
     drop(edge);
     afar.fetched();
-    // One byte of each third block, as a worn disk might; and the last blocks are cut off.
+    // One byte of every third block, as on a worn disk; and the last blocks are truncated.
     let blocks = std::fs::File::options()
         .write(true)
         .open(dir.path().join("blocks"))
@@ -296,7 +296,7 @@ fn a_tier_smaller_than_the_film_makes_room_by_its_policy() {
     assert_eq!((edge.stats().blocks, edge.stats().cached), (10, 10));
     drop(edge);
     afar.fetched();
-    // It is not known any more which were used last, but each of them is right.
+    // The order of use is not known any more, but every block is right.
     let edge = Edge::start(small, &afar);
     for _ in 0..3 {
         edge.play(40);
@@ -304,7 +304,7 @@ fn a_tier_smaller_than_the_film_makes_room_by_its_policy() {
     assert_eq!((edge.stats().cached, edge.stats().broken), (10, 0));
 }
 
-/// A file system in memory of a few kilobytes.
+/// A file system of a few kilobytes in memory.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
@@ -349,7 +349,7 @@ fn a_disk_that_is_full_makes_the_tier_smaller_or_none_and_harms_no_viewer() {
     edge.play(40);
     assert_eq!(edge.stats().cached, blocks);
     drop(edge);
-    // Others have taken what was reserved: the file has holes now, and the disk is full.
+    // Others have taken the reserved space: the file has holes now, and the disk is full.
     let path = disk.0.path().join("blocks");
     std::fs::write(&path, []).unwrap();
     let edge = Edge::start(at_once.clone(), &afar);
@@ -376,7 +376,7 @@ fn a_disk_that_is_full_makes_the_tier_smaller_or_none_and_harms_no_viewer() {
     );
 }
 
-/// Gives a file's room back to the disk.
+/// Returns a file's space to the disk.
 fn punch(path: &Path, bytes: u64) {
     let status = Command::new("fallocate")
         .args([

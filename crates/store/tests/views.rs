@@ -1,4 +1,4 @@
-//! Views of files: their blocks are made of the files', however many are wanted at once.
+//! Views of files: their blocks are made from the files', however many are requested at once.
 
 use std::io;
 use std::ops::Range;
@@ -11,10 +11,10 @@ use reelway_clock::Monotonic;
 use reelway_store::{Making, ReadError, Source, Span, Store, StoreConfig, View};
 
 const BLOCK: u64 = 4096;
-/// Longest that anything here may take.
+/// Longest time that anything here may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A file's bytes the other way round, each with its bits turned.
+/// A file's bytes in reverse order, each with its bits inverted.
 #[derive(Debug)]
 struct Reversed {
     len: u64,
@@ -25,7 +25,7 @@ struct Reversed {
 struct Part {
     wanted: Range<u64>,
     is_other: bool,
-    /// The first time it asks for less than it needs.
+    /// Whether it has asked. The first time it asks for less than it needs.
     asked: bool,
 }
 
@@ -66,7 +66,7 @@ impl Making for Part {
     }
 }
 
-/// A store with a pool of so many blocks, a file of 64 and a view of it.
+/// Creates a store with a pool of `blocks`, a file of 64 blocks, and a view of it.
 fn opened(dir: &Path, blocks: u64, is_other: bool) -> (Store, Arc<Source>, Arc<Source>, Vec<u8>) {
     let bytes: Vec<u8> = (0..64 * BLOCK).map(|at| (at / 7 % 251) as u8).collect();
     let path = dir.join("file");

@@ -1,4 +1,4 @@
-//! Prints the circles of files of the crates whose folders are named (all, if none is), and every
+//! Prints the circles of files in the crates with the given folders (all by default), and every
 //! dependency within them: `cargo run -p reelway-structure --example edges crates/store`.
 
 use std::path::Path;

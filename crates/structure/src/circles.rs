@@ -1,8 +1,9 @@
-//! Circles of files: sets of files of one crate each of which needs all others, directly or not.
+//! Circles of files: dependency cycles, as sets of files of one crate each of which needs all
+//! others, directly or indirectly.
 //!
-//! A file depends on another one if its code outside tests names something that is defined there. A
-//! `mod child;` alone names nothing; `use child::Item` and `pub use child::Item` do. Code that names a
-//! re-export depends on the file that defines the item.
+//! A file depends on another one if its code outside tests names an item that is defined there. A
+//! `mod child;` alone names nothing; `use child::Item` and `pub use child::Item` do. Code that
+//! names a re-export depends on the file that defines the item.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,16 +11,16 @@ use crate::collect::Role;
 use crate::resolve::Target;
 use crate::tree::Tree;
 
-/// That one file depends on another one, with a place that shows it.
+/// A dependency of one file on another, with the place that shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edge {
-    /// The path of the file that depends.
+    /// The path of the dependent file.
     pub from: String,
-    /// The path of the file it depends on.
+    /// The path of the file that it depends on.
     pub to: String,
     /// The first line that needs the other file.
     pub line: usize,
-    /// What that line names.
+    /// The path that this line names.
     pub path: String,
 }
 

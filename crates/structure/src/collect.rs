@@ -1,4 +1,4 @@
-//! What one file defines, imports and mentions, module by module.
+//! Collects what one file defines, imports and mentions, module by module.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +10,14 @@ use syn::{Attribute, Expr, Item, UseTree};
 use crate::test_code::{is_test, of_expression, of_item};
 use crate::tokens::{self, Path, word};
 
-/// What a name of a module stands for.
+/// The meaning of a name in a module.
 #[derive(Debug)]
 pub enum Meaning {
-    /// An item of this file. It may open (a type, a trait): `Item::name` is then a part of it.
+    /// An item of this file. If it opens (a type, a trait), `Item::name` is a part of it.
     Item { opens: bool },
-    /// A function of one line, and the paths on it: it only gives them another name.
+    /// A function of one line, and the paths in it: it is only another name for them.
     Short(Vec<Path>),
-    /// A child, by its number in the tree.
+    /// A child module, by its index in the tree.
     Module(usize),
     /// An import.
     Use(Path),
@@ -37,7 +37,7 @@ pub enum Role {
     /// An import of everything below the path.
     Glob,
     Code,
-    /// The name of a macro that is called.
+    /// The name of a called macro.
     Macro,
 }
 
@@ -55,35 +55,34 @@ pub struct Mention {
 #[derive(Debug, Default)]
 pub struct Module {
     pub parent: Option<usize>,
-    /// Its file, by number in the tree.
+    /// The index of its file in the tree.
     pub file: usize,
     pub names: BTreeMap<String, Vec<Name>>,
     pub mentions: Vec<Mention>,
 }
 
-/// A child that another file holds: `mod name;`.
+/// A child module in a file of its own: `mod name;`.
 #[derive(Debug)]
 pub struct Child {
     pub parent: usize,
-    /// The modules between the file and the child, all in braces: usually none.
+    /// The inline modules between the file and the child: usually none.
     pub within: Vec<String>,
     pub name: String,
-    /// The file that `#[path]` names.
+    /// The file named by `#[path]`.
     pub path: Option<String>,
     pub test: bool,
 }
 
-/// What [`file`] found.
+/// The result of [`file`].
 pub struct Collected {
     pub children: Vec<Child>,
-    /// The macros that the file defines by `macro_rules!`.
+    /// The macros that the file defines with `macro_rules!`.
     pub macros: Vec<String>,
     /// Lines outside test code.
     pub lines: usize,
 }
 
-/// Collects one file into the modules: `module` is the file's own, and those in braces are added behind the
-/// last one.
+/// Collects one file into the modules: `module` is the file's own, and inline modules are appended.
 pub fn file(
     text: &str,
     test: bool,
@@ -148,7 +147,7 @@ impl Collector<'_> {
         self.define(word(name), Meaning::Item { opens });
     }
 
-    /// Visits as test code if the attributes say so.
+    /// Visits as test code if the attributes mark it as such.
     fn guarded(&mut self, attributes: &[Attribute], span: Span, visit: impl FnOnce(&mut Self)) {
         let before = self.test;
         if is_test(attributes) && !before {
@@ -236,7 +235,7 @@ impl Collector<'_> {
     }
 }
 
-/// The file that `#[path = "…"]` names.
+/// The file named by `#[path = "…"]`.
 fn named_path(attributes: &[Attribute]) -> Option<String> {
     attributes.iter().find_map(|attribute| {
         let value = attribute.meta.require_name_value().ok()?;
@@ -402,7 +401,7 @@ impl<'ast> Visit<'ast> for Collector<'_> {
         });
     }
 
-    // `pub(super)` is no dependency.
+    // `pub(super)` is not a dependency.
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {

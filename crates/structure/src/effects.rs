@@ -1,8 +1,8 @@
-//! The uses of the machine: which code outside tests reads its clock, sleeps, starts threads, takes locks,
-//! has channels and sockets; and how often tests sleep.
+//! Uses of the machine: which code outside tests reads its clock, sleeps, starts threads, takes
+//! locks, or has channels or sockets; and how often tests sleep.
 //!
-//! Code counts that names such a thing, by whatever import: that a file says `Mutex` is enough. So does code
-//! that calls a function of one line which names it.
+//! Code counts if it names such a thing, through any import: it is enough that a file says `Mutex`.
+//! Code that calls a one-line function that names such a thing counts too.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use crate::tree::Tree;
 /// A kind of use of the machine.
 #[derive(Debug)]
 pub struct EffectKind {
-    /// Its name, and that of its kept list in `lists/`.
+    /// Its name, and that of its list in `lists/`.
     pub name: &'static str,
-    /// What names it: these paths, and all below them.
+    /// The paths that name it: these, and all below them.
     paths: &'static [&'static str],
 }
 
-/// The kinds that have a kept list each.
+/// The kinds that have a list of their own.
 pub const KINDS: &[EffectKind] = &[
     EffectKind {
         name: "clock",
@@ -143,7 +143,7 @@ const SLEEP: EffectKind = EffectKind {
     ],
 };
 
-/// Sleeps that are none in a test: they wait until something happens, and some limit how long.
+/// Sleeps that do not count in a test: they wait until something happens, and some limit how long.
 const UNTIL_EVENT: &[&str] = &[
     "std::thread::park",
     "tokio::time::timeout",
@@ -151,7 +151,8 @@ const UNTIL_EVENT: &[&str] = &[
     "reelway_sys::wake",
 ];
 
-/// What a pure crate must not use either. There is no list of it, as it is no fault elsewhere.
+/// Further uses that are forbidden in pure crates. There is no list of them, as they are fine
+/// elsewhere.
 pub const NEVER_PURE: EffectKind = EffectKind {
     name: "files, processes and random numbers",
     paths: &[
@@ -167,7 +168,7 @@ pub const NEVER_PURE: EffectKind = EffectKind {
     ],
 };
 
-/// Tables whose order differs from one process to the next. The few pure crates that name them have a kept list.
+/// Tables whose order differs between processes. The few pure crates that name them are on a list.
 pub const UNORDERED: EffectKind = EffectKind {
     name: "unordered",
     paths: &[
@@ -181,15 +182,15 @@ pub const UNORDERED: EffectKind = EffectKind {
     ],
 };
 
-/// What counts as a sleep in a test, if it is in a loop, which then polls.
+/// Calls that count as sleeps in a test if they are in a loop, which then polls.
 const POLLS: &[&str] = &[
     "std::hint::spin_loop",
     "std::thread::yield_now",
     "tokio::task::yield_now",
 ];
 
-/// The files whose code outside tests uses the machine so, and for each the first line that does and what
-/// it names.
+/// The files whose code outside tests uses the machine in this way, each with the first line that
+/// does and the path that it names.
 pub fn uses(tree: &Tree, kind: &EffectKind) -> BTreeMap<String, (usize, String)> {
     let mut found: BTreeMap<String, (usize, String)> = BTreeMap::new();
     for (module, mention) in mentions(tree) {
@@ -204,8 +205,7 @@ pub fn uses(tree: &Tree, kind: &EffectKind) -> BTreeMap<String, (usize, String)>
     found
 }
 
-/// How often the test code of each file sleeps: calls that sleep, and those in loops that wait by asking
-/// again and again.
+/// How often the test code of each file sleeps: calls that sleep, and calls in loops that poll.
 pub fn sleeps(tree: &Tree) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     for (module, mention) in mentions(tree) {
@@ -233,12 +233,12 @@ fn names(tree: &Tree, module: usize, mention: &Mention, paths: &[&str]) -> bool 
     targets.iter().any(|target| {
         let path = match target {
             Target::Outside(path) => path,
-            // A re-export of such a function is no call.
+            // A re-export of such a function is not a call.
             Target::Behind(path) if mention.role == Role::Code => path,
             _ => return false,
         };
         let path = path.join("::");
-        // `core` has a part of `std`.
+        // `core` contains a part of `std`.
         let path = path.replacen("core::", "std::", usize::from(path.starts_with("core::")));
         paths
             .iter()

@@ -1,23 +1,23 @@
-//! The kept lists, and how the source differs from them.
+//! The kept lists, and their differences from the source.
 //!
-//! A list names what is wrong today, one thing on a line; a line that begins with `#` is a comment. It must
-//! say exactly what is found. So nothing is added unseen, and what has been mended cannot come back.
+//! A list names today's flaws, one per line; a line that begins with `#` is a comment. It must
+//! match the findings exactly. So nothing is added unnoticed, and a fixed flaw cannot return.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How what was found differs from a kept list.
+/// The differences between the findings and a kept list.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// What is new or has grown: it must not be.
+    /// New findings, or ones that have grown: they are not permitted.
     pub worse: Vec<String>,
-    /// Lines that must leave the list.
+    /// Lines that must be removed from the list.
     pub remove: Vec<String>,
-    /// Lines that must come into the list, for those that have shrunk.
+    /// Lines that must be added to the list, for findings that have shrunk.
     pub add: Vec<String>,
 }
 
 impl Difference {
-    /// What a developer reads. None if there is no difference.
+    /// The report for developers; `None` if there is no difference.
     pub fn report(&self, list: &str) -> Option<String> {
         if *self == Self::default() {
             return None;
@@ -49,7 +49,7 @@ pub fn lines(list: &str) -> impl Iterator<Item = &str> {
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// Compares a list of names with what was found; a text says of each where.
+/// Compares a list of names with the findings, each of which comes with its place.
 pub fn names(list: &str, found: &BTreeMap<String, String>) -> Difference {
     let kept: BTreeSet<&str> = lines(list).collect();
     let mut difference = Difference::default();
@@ -66,7 +66,7 @@ pub fn names(list: &str, found: &BTreeMap<String, String>) -> Difference {
     difference
 }
 
-/// Compares a list of names with numbers (`name number`) with what was found.
+/// Compares a list of names with numbers (`name number`) with the findings.
 pub fn numbers(list: &str, found: &BTreeMap<String, usize>) -> Difference {
     let mut difference = Difference::default();
     let mut kept = BTreeMap::new();
@@ -95,8 +95,8 @@ pub fn numbers(list: &str, found: &BTreeMap<String, usize>) -> Difference {
     difference
 }
 
-/// Compares a list of circles (`crate number file file …`) with what was found, each as its crate and its
-/// files. A circle that is a part of a kept one has shrunk.
+/// Compares a list of circles (`crate number file file …`) with the findings, each as its crate and
+/// its files. A circle that is a subset of a kept one has shrunk.
 pub fn circles(list: &str, found: &[(String, BTreeSet<String>)]) -> Difference {
     let mut difference = Difference::default();
     let kept: Vec<(&str, BTreeSet<&str>)> = lines(list)

@@ -1,5 +1,5 @@
-//! What a path means: a file of the crate, or a path of another crate. Imports are followed, public or not,
-//! to the file that defines the item.
+//! The meaning of a path: a file of the crate, or a path of another crate. Imports, public or not,
+//! are followed to the file that defines the item.
 
 use std::collections::BTreeSet;
 
@@ -7,21 +7,23 @@ use crate::collect::{Meaning, Name, Role};
 use crate::tokens::Path;
 use crate::tree::Tree;
 
-/// What a path may mean. A name can be a function, a module and a macro at once, so there may be several.
+/// A possible meaning of a path. A name can be a function, a module and a macro at once, so there
+/// may be several.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
-    /// A module of the crate, by number.
+    /// A module of the crate, by index.
     Module(usize),
-    /// An item, or a part of one, in the file of this number.
+    /// An item, or a part of one, in the file with this index.
     Item { file: usize, opens: bool },
-    /// Something of another crate, as a full path. A local variable looks like this too.
+    /// An item of another crate, as a full path. A local variable looks the same.
     Outside(Vec<String>),
-    /// The same, by a function of one line in this crate.
+    /// The same, through a one-line function of this crate.
     Behind(Vec<String>),
 }
 
 impl Target {
-    /// What a call of a function of one line means that names this. None if this is of the same crate.
+    /// The meaning of calling a one-line function that names this target; `None` if the target is
+    /// in the same crate.
     fn behind(self) -> Option<Self> {
         match self {
             Self::Outside(path) | Self::Behind(path) => Some(Self::Behind(path)),
@@ -30,11 +32,11 @@ impl Target {
     }
 }
 
-/// Names that are being looked up, so that imports of each other end.
+/// Names that are being looked up, so that mutual imports terminate.
 type Seen = BTreeSet<(usize, String)>;
 
 impl Tree {
-    /// What the path means in a module. Names of test code count only if `test` says so.
+    /// The meaning of the path in a module. Names in test code count only if `test` is set.
     pub(crate) fn resolve(
         &self,
         module: usize,
@@ -87,7 +89,7 @@ impl Tree {
         targets
     }
 
-    /// What `target::name` means.
+    /// The meaning of `target::name`.
     fn below(&self, target: Target, name: &str, test: bool, seen: &mut Seen) -> Vec<Target> {
         match target {
             Target::Module(module) if name == "super" => self.parent(module),
@@ -115,7 +117,8 @@ impl Tree {
         parent.map(Target::Module).into_iter().collect()
     }
 
-    /// What a name of a module means: what it defines and imports by name, otherwise what it imports by `*`.
+    /// The meaning of a name in a module: its definitions and imports by name, otherwise its
+    /// imports by `*`.
     fn lookup(&self, module: usize, name: &str, test: bool, seen: &mut Seen) -> Vec<Target> {
         let key = (module, name.to_owned());
         if !seen.insert(key.clone()) {

@@ -1,10 +1,10 @@
-//! Which code is for tests only: what `#[cfg(test)]` guards, functions marked as tests, and files named
-//! `tests.rs` or below a folder `tests`.
+//! Identifies code that is only for tests: code under `#[cfg(test)]`, functions marked as tests,
+//! and files named `tests.rs` or below a folder `tests`.
 
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Expr, Item, Meta, Token};
 
-/// Whether these attributes leave the code out of a build without tests.
+/// Whether these attributes exclude the code from a build without tests.
 pub fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let path = attribute.path();
@@ -20,14 +20,15 @@ pub fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Whether a file's name says that it is for tests.
+/// Whether a file's name marks it as test code.
 pub fn is_test_file(path: &str) -> bool {
     let mut parts: Vec<&str> = path.split('/').collect();
     let name = parts.pop();
     name == Some("tests.rs") || parts.contains(&"tests")
 }
 
-/// The value of a `cfg` predicate in a build without tests. None if it depends on something else too.
+/// The value of a `cfg` predicate in a build without tests; `None` if it also depends on something
+/// else.
 fn without_tests(predicate: &Meta) -> Option<bool> {
     if predicate.path().is_ident("test") {
         return Some(false);
@@ -71,7 +72,7 @@ pub fn of_item(item: &Item) -> &[Attribute] {
     }
 }
 
-/// The attributes of an expression of those kinds that `cfg` may stand before.
+/// The attributes of an expression, for those kinds that accept `cfg`.
 pub fn of_expression(expression: &Expr) -> &[Attribute] {
     match expression {
         Expr::Assign(it) => &it.attrs,

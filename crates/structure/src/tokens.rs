@@ -1,11 +1,12 @@
-//! Paths: as syn reads them, and in the arguments of macros and attributes, which syn leaves as tokens.
+//! Paths: as parsed by syn, and in the arguments of macros and attributes, which syn leaves as
+//! tokens.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// A path as it is written.
+/// A path as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
-    /// It begins with `::`, so with the name of another crate.
+    /// It begins with `::`, that is, with the name of another crate.
     pub rooted: bool,
     pub segments: Vec<String>,
 }
@@ -26,8 +27,8 @@ impl std::fmt::Display for Path {
     }
 }
 
-/// Every path in the tokens, with its line. Text in strings counts if it reads as a path of several
-/// segments, as in `#[serde(with = "crate::text")]`, and if `strings` asks for it.
+/// Every path in the tokens, with its line. With `strings`, strings count too if they read as a
+/// path of several segments, as in `#[serde(with = "crate::text")]`.
 pub fn paths(tokens: TokenStream, strings: bool) -> Vec<(Path, usize)> {
     let mut found = Vec::new();
     walk(tokens, strings, &mut found);
@@ -40,7 +41,7 @@ fn walk(tokens: TokenStream, strings: bool, found: &mut Vec<(Path, usize)>) {
     while at < tokens.len() {
         match &tokens[at] {
             TokenTree::Group(group) => {
-                // `pub(super)` is no dependency.
+                // `pub(super)` is not a dependency.
                 let restricts = group.delimiter() == Delimiter::Parenthesis
                     && at > 0
                     && matches!(&tokens[at - 1], TokenTree::Ident(word) if word == "pub");
@@ -75,7 +76,7 @@ fn walk(tokens: TokenStream, strings: bool, found: &mut Vec<(Path, usize)>) {
                 let before = begin.checked_sub(1).map(|before| &tokens[before]);
                 let after =
                     |mark| matches!(before, Some(TokenTree::Punct(p)) if p.as_char() == mark);
-                // A method or field, a lifetime, or a macro's variable; but `$crate` is the crate.
+                // A method or field, a lifetime, or a macro variable; but `$crate` is the crate.
                 if after('.') && !is_range(&tokens, begin) || after('\'') {
                     continue;
                 }
@@ -89,7 +90,7 @@ fn walk(tokens: TokenStream, strings: bool, found: &mut Vec<(Path, usize)>) {
     }
 }
 
-/// The identifier without the mark of a raw one.
+/// The identifier without the prefix of a raw one.
 pub fn word(ident: &proc_macro2::Ident) -> String {
     let word = ident.to_string();
     word.strip_prefix("r#").unwrap_or(&word).to_owned()
@@ -101,7 +102,7 @@ fn is_colons(tokens: &[TokenTree], at: usize) -> bool {
     is_colon(at) && is_colon(at + 1)
 }
 
-/// Whether two points stand before: `0..limit`.
+/// Whether it follows two dots: `0..limit`.
 fn is_range(tokens: &[TokenTree], begin: usize) -> bool {
     begin >= 2
         && tokens[begin - 2..begin]

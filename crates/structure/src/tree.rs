@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::collect::{self, Child, Meaning, Module, Name};
 use crate::test_code::is_test_file;
 
-/// Source files: the text by the path.
+/// Source files: their texts by path.
 pub type Files = BTreeMap<String, String>;
 
-/// The modules below one root file (`src/lib.rs`, `src/main.rs`, a program of tests).
+/// The modules below one root file (`src/lib.rs`, `src/main.rs`, a test program).
 #[derive(Debug, Default)]
 pub struct Tree {
-    /// The files that belong to it; the root comes first.
+    /// Its files, the root first.
     pub files: Vec<File>,
-    /// The root comes first.
+    /// Its modules, the root first.
     pub(crate) modules: Vec<Module>,
-    /// The files outside test code that define a macro of this name.
+    /// For each macro name, the files that define such a macro outside test code.
     pub(crate) macros: BTreeMap<String, Vec<usize>>,
 }
 
@@ -24,26 +24,26 @@ pub struct Tree {
 pub struct File {
     /// Its path, as in [`Files`].
     pub path: String,
-    /// Its lines outside test code, comments and empty ones included; 0 for a file of tests.
+    /// Its lines outside test code, including comments and blank lines; 0 for a test file.
     pub lines: usize,
 }
 
-/// A file that waits to be read, and its module.
+/// A file that is still to be read, and its module.
 struct Next {
     path: String,
-    /// The folder in which its children lie.
+    /// The folder of its children.
     folder: String,
     module: usize,
     test: bool,
 }
 
 impl Tree {
-    /// Reads the crate. A child whose file is missing is left out, as a build script may make it. All of it
-    /// is test code if `test` says so.
+    /// Reads the crate. A child without a file is skipped, as a build script may generate it. If
+    /// `test` is set, all of it is test code.
     ///
     /// # Errors
     ///
-    /// If a file is no Rust; the message names it.
+    /// A file is not valid Rust; the message names the file.
     pub fn of(files: &Files, root: &str, test: bool) -> Result<Self, String> {
         let mut tree = Self::default();
         tree.modules.push(Module::default());

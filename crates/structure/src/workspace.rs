@@ -6,7 +6,7 @@ use crate::tree::Files;
 
 /// A crate's files.
 pub struct Crate {
-    /// Its folder from the workspace's root, such as `crates/store`.
+    /// Its folder relative to the workspace's root, such as `crates/store`.
     pub folder: String,
     /// Its sources; the paths begin with the folder.
     pub files: Files,
@@ -26,7 +26,7 @@ impl Crate {
             .collect()
     }
 
-    /// The root files of its programs of tests.
+    /// The root files of its test programs.
     pub fn tests(&self) -> Vec<&str> {
         let tests = format!("{}/tests", self.folder);
         self.files
@@ -37,7 +37,7 @@ impl Crate {
     }
 }
 
-/// Whether cargo makes a program of the file: `folder/name.rs` or `folder/name/main.rs`.
+/// Whether cargo builds a program from the file: `folder/name.rs` or `folder/name/main.rs`.
 fn is_program(path: &str, folder: &str) -> bool {
     let name = path
         .strip_prefix(folder)
@@ -52,7 +52,7 @@ fn is_program(path: &str, folder: &str) -> bool {
 ///
 /// # Errors
 ///
-/// If a file cannot be read.
+/// A file cannot be read.
 pub fn crates(root: &Path) -> std::io::Result<Vec<Crate>> {
     let mut folders = vec!["tests".to_owned()];
     for entry in std::fs::read_dir(root.join("crates"))? {

@@ -1,4 +1,4 @@
-//! Circles of files in small crates that are written here.
+//! Circles of files in small crates that are defined here.
 
 use reelway_structure::circles::{circles, edges};
 use reelway_structure::tree::{Files, Tree};

@@ -1,4 +1,4 @@
-//! Kept lists against what is found.
+//! Comparison of kept lists with findings.
 
 use std::collections::{BTreeMap, BTreeSet};
 

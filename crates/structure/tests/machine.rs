@@ -1,4 +1,4 @@
-//! Uses of the machine, sleeps in tests, and lines, in small crates that are written here.
+//! Uses of the machine, sleeps in tests and line counts, in small crates that are defined here.
 
 use reelway_structure::effects::{KINDS, sleeps, uses};
 use reelway_structure::tree::{Files, Tree};
@@ -104,7 +104,7 @@ fn the_first_line_is_shown() {
     assert_eq!(found, [("lib.rs".to_owned(), place)]);
 }
 
-/// How often a file of tests sleeps.
+/// How often a test file sleeps.
 fn number(text: &str) -> usize {
     sleeps(&tree(&[("lib.rs", text)], true)).values().sum()
 }

@@ -1,4 +1,4 @@
-//! ASS and SSA are read: the dialogue of `[Events]`. Styles, effects and drawings are left out.
+//! Reads ASS and SSA: the dialogue of `[Events]`. Styles, effects and drawings are left out.
 
 use crate::cue::Cue;
 use crate::gather::Gathered;
@@ -7,7 +7,7 @@ use crate::markup::Markup;
 use crate::overrides;
 use crate::times;
 
-/// Where a line of dialogue has what, counted from zero.
+/// Indices of the fields of a dialogue line, from 0.
 struct Fields {
     count: usize,
     start: usize,
@@ -16,7 +16,8 @@ struct Fields {
 }
 
 impl Fields {
-    /// `Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text`; in SSA `Marked` is the first.
+    /// `Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text`. SSA begins with
+    /// `Marked`.
     const USUAL: Fields = Fields {
         count: 10,
         start: 1,
@@ -24,7 +25,7 @@ impl Fields {
         text: 9,
     };
 
-    /// From a line `Format:`.
+    /// Parses the names in a `Format:` line.
     fn named(format: &str) -> Option<Fields> {
         let names: Vec<&str> = format.split(',').map(str::trim).collect();
         let at = |wanted: &str| {
@@ -78,7 +79,7 @@ pub fn read(text: &str, gathered: &mut Gathered) {
 }
 
 fn dialogue(line: &str, fields: &Fields) -> Option<Cue> {
-    // The last field has whatever commas it likes.
+    // The last field may contain commas.
     let values: Vec<&str> = line.splitn(fields.count, ',').collect();
     let time = |at: usize| {
         let (time, rest) = times::time(values.get(at)?)?;
@@ -95,12 +96,12 @@ fn dialogue(line: &str, fields: &Fields) -> Option<Cue> {
     })
 }
 
-/// Settings and text of a cue.
+/// Returns the settings and text of a cue.
 fn markup(text: &str) -> (String, String) {
     let mut markup = Markup::default();
     let mut drawing = false;
     let mut rest = text;
-    // Braces that nobody closes are text.
+    // Braces that are never closed are text.
     while let Some((before, (inside, after))) = rest
         .split_once('{')
         .and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
@@ -117,7 +118,7 @@ fn markup(text: &str) -> (String, String) {
     markup.finish()
 }
 
-/// Text without tags.
+/// Adds text without tags.
 fn plain(text: &str, markup: &mut Markup) {
     let mut chars = text.chars().peekable();
     while let Some(char) = chars.next() {

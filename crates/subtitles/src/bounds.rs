@@ -1,10 +1,11 @@
-//! How much of a file is taken.
+//! Limits for subtitle files.
 
-/// The largest file that is read, in bytes. What is written of it is not larger either.
+/// The largest file that is read, in bytes. The file that is written from it is not larger, either.
 pub const MOST_BYTES: usize = 8 << 20;
-/// The most cues of a file; a film has some two thousand. Those after them are passed over.
+/// The maximum number of cues in a file; a film has some two thousand. Later cues are skipped.
 pub const MOST_CUES: usize = 100_000;
-/// The longest text of a cue, in characters with its tags. A cue with more is passed over: something else is in it.
+/// The longest text of a cue, in characters including tags. A longer cue is skipped: it is not
+/// really a subtitle.
 pub const MOST_CHARS: usize = 10_000;
-/// The most notes about a file; the last one says how many more there would be.
+/// The maximum number of notes about a file. The last one says how many were left out.
 pub const MOST_NOTES: usize = 20;

@@ -1,4 +1,4 @@
-//! Text from bytes, in whatever encoding they are.
+//! Decodes text in any encoding.
 
 use std::borrow::Cow;
 
@@ -7,13 +7,15 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::gather::Gathered;
 
-/// How many bytes from the beginning show whether the file is UTF-16 without a byte order mark.
+/// Number of bytes that are examined to detect UTF-16 without a byte order mark.
 const LOOKED_AT: usize = 4096;
-/// So many letters of UTF-8 per broken one make the file UTF-8 with errors. In other encodings, bytes that happen to
-/// be a letter of UTF-8 are rarer than those that are not.
+/// With at least this many UTF-8 letters per invalid sequence, the file counts as UTF-8 with
+/// errors. In other encodings, bytes that happen to form a letter of UTF-8 are rarer than those
+/// that do not.
 const WHOLE_PER_BROKEN: usize = 10;
 
-/// The text of a file. A guess is told in the notes. NULs become U+FFFD, as WebVTT (section 4.1) has it.
+/// Returns the text of a file. If the encoding is a guess, the notes say so. NULs become U+FFFD, as
+/// in WebVTT (section 4.1).
 pub fn decode<'a>(bytes: &'a [u8], gathered: &mut Gathered) -> Cow<'a, str> {
     let text = without_nuls(bytes, gathered);
     if text.contains('\0') {
@@ -59,13 +61,13 @@ fn take_for<'a>(
     text
 }
 
-/// UTF-16 without a byte order mark: times and tags are ASCII, so that many second bytes are 0, all of them even or all
-/// of them odd.
+/// Detects UTF-16 without a byte order mark: times and tags are ASCII, so many bytes are 0, either
+/// only first or only second bytes of pairs.
 fn utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
     let (pairs, _) = bytes[..bytes.len().min(LOOKED_AT)].as_chunks::<2>();
     let first = pairs.iter().filter(|pair| pair[0] == 0).count();
     let second = pairs.iter().filter(|pair| pair[1] == 0).count();
-    // A third: half of a file in Russian or Chinese is text.
+    // A third: in a Russian or Chinese file, half of it is text.
     let many = pairs.len().div_ceil(3);
     if many == 0 {
         None
@@ -78,7 +80,8 @@ fn utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// Files that were cut, or to which a line in another encoding was added.
+/// Returns whether this is UTF-8 in a file that was truncated, or to which a line in another
+/// encoding was added.
 fn is_nearly_utf_8(bytes: &[u8]) -> bool {
     let mut whole = 0;
     let mut broken = 0;
@@ -98,7 +101,7 @@ mod tests {
     use super::*;
     use crate::cue::Cue;
 
-    /// The text, and the notes about it.
+    /// Returns the text and the notes about it.
     fn decoded(bytes: &[u8]) -> (String, Vec<String>) {
         let mut gathered = Gathered::default();
         let text = decode(bytes, &mut gathered).into_owned();

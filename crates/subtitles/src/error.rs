@@ -10,16 +10,16 @@ pub enum SubtitleError {
     /// The file is larger than [`MOST_BYTES`].
     #[error("{bytes} bytes are more than the {MOST_BYTES} that a file of subtitles may have")]
     TooLarge {
-        /// How large it is, in bytes.
+        /// The file's size in bytes.
         bytes: usize,
     },
-    /// There is nothing in the file that looks like a cue.
+    /// The file contains nothing that looks like a cue.
     #[error("there is no cue in it")]
     NoCue,
-    /// All cues were passed over.
+    /// All cues were skipped.
     #[error("{first}; there is no other cue in it")]
     AllPassedOver {
-        /// What was wrong first, with its line: `line 3: …`.
+        /// The first problem, with its line: `line 3: …`.
         first: String,
     },
 }

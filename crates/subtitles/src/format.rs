@@ -1,9 +1,9 @@
-//! Forms of files.
+//! Formats of subtitle files.
 
-/// Which form a file of subtitles has.
+/// The format of a subtitle file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// SubRip, `.srt`: nobody has specified it.
+    /// SubRip, `.srt`; it has no specification.
     SubRip,
     /// WebVTT, `.vtt`: <https://www.w3.org/TR/webvtt1/>.
     WebVtt,
@@ -12,7 +12,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// By the file's extension, in any case: srt, vtt, ass, ssa.
+    /// Returns the format for a file extension, in any case: srt, vtt, ass, ssa.
     pub fn of_extension(extension: &str) -> Option<Format> {
         Some(match extension.to_ascii_lowercase().as_str() {
             "srt" => Format::SubRip,

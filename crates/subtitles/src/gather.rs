@@ -1,10 +1,10 @@
-//! Cues and notes as they are found, within bounds.
+//! Collects cues and notes within limits.
 
 use crate::bounds::{MOST_BYTES, MOST_CHARS, MOST_CUES, MOST_NOTES};
 use crate::cue::{Cue, Subtitles};
 use crate::error::SubtitleError;
 
-/// More than what is written of a cue besides its text and settings, in bytes; and more than the header.
+/// More than the bytes written for a cue besides its text and settings; also more than the header.
 const AROUND: usize = 64;
 
 /// What a reader has found so far.
@@ -12,18 +12,18 @@ const AROUND: usize = 64;
 pub struct Gathered {
     cues: Vec<Cue>,
     notes: Vec<String>,
-    /// How many notes were left out.
+    /// Number of notes that were left out.
     more: usize,
-    /// What was wrong with the first cue that was passed over.
+    /// The problem of the first cue that was skipped.
     first: Option<String>,
-    /// How long the written file will be at most, in bytes.
+    /// Upper limit of the written file's length, in bytes.
     written: usize,
     full: bool,
 }
 
 impl Gathered {
-    /// Adds a cue whose times stand in `line`, counted from one. Its text is WebVTT with neither empty lines nor blanks
-    /// around lines.
+    /// Adds a cue whose times are in `line`, counted from one. Its text is WebVTT without empty
+    /// lines, and without blanks around lines.
     pub fn cue(&mut self, line: usize, cue: Cue) {
         if self.full || cue.text.trim().is_empty() {
             return;
@@ -31,7 +31,7 @@ impl Gathered {
         if cue.end <= cue.start {
             return self.passed_over(line, "the cue ends before it begins");
         }
-        // Bytes first: they are known without counting.
+        // Bytes first: their number is known without counting.
         if cue.text.len() > MOST_CHARS && cue.text.chars().count() > MOST_CHARS {
             return self.passed_over(
                 line,
@@ -47,12 +47,12 @@ impl Gathered {
         self.cues.push(cue);
     }
 
-    /// Whether further cues would be passed over.
+    /// Returns whether further cues would be skipped.
     pub fn is_full(&self) -> bool {
         self.full
     }
 
-    /// A cue was passed over, for a reason.
+    /// Records that a cue was skipped, and why.
     pub fn passed_over(&mut self, line: usize, why: &str) {
         let note = format!("line {line}: {why}, passed over");
         if self.first.is_none() {
@@ -61,7 +61,7 @@ impl Gathered {
         self.note(note);
     }
 
-    /// Something was put right, or passed over that is no cue.
+    /// Records that something was corrected, or that something other than a cue was skipped.
     pub fn note(&mut self, note: String) {
         if self.notes.len() < MOST_NOTES {
             self.notes.push(note);
@@ -70,8 +70,8 @@ impl Gathered {
         }
     }
 
-    /// Cues that say the same at the same time are one from now on: several of them, blurred and moved against each
-    /// other, are how shadows are made in ASS.
+    /// Merges cues with equal text and times: ASS files make shadows from several copies, blurred
+    /// and shifted.
     pub fn once_each(&mut self) {
         let mut seen = std::collections::BTreeSet::new();
         let first: Vec<bool> = self
@@ -83,11 +83,11 @@ impl Gathered {
         self.cues.retain(|_| first.next().unwrap_or(true));
     }
 
-    /// All cues in the order of their beginnings.
+    /// Returns all cues in the order of their beginnings.
     ///
     /// # Errors
     ///
-    /// There is no cue.
+    /// There are no cues.
     pub fn finish(mut self) -> Result<Subtitles, SubtitleError> {
         if self.cues.is_empty() {
             return Err(match self.first {
@@ -95,7 +95,7 @@ impl Gathered {
                 None => SubtitleError::NoCue,
             });
         }
-        // Stable: those that begin together stay as the file has them.
+        // Stable: cues that begin together stay in the order of the file.
         self.cues.sort_by_key(|cue| cue.start);
         if self.more > 0
             && let Some(last) = self.notes.last_mut()

@@ -1,7 +1,8 @@
-//! Codes of languages: ISO 639-1 with those of ISO 639-2, of which some languages have two, B and T.
+//! Language codes: ISO 639-1, and ISO 639-2, in which some languages have two codes, B and T.
 
-/// Two letters, or `-`, three (T), and three (B) where they differ. Languages with which subtitles are found; others whose three
-/// letters are a word that names of files have, such as `run`, are left out.
+/// Two letters, or `-`, three letters (T), and three letters (B) if they differ. Only languages in
+/// which subtitles are common; a language whose three letters are a word used in file names, such
+/// as `run`, is left out.
 const LANGUAGES: &str = "aa:aar af:afr am:amh an:arg ar:ara as:asm ay:aym az:aze ba:bak be:bel bg:bul bn:ben bo:bod:tib br:bre bs:bos ca:cat \
 ce:che co:cos cs:ces:cze cv:chv cy:cym:wel da:dan de:deu:ger dv:div dz:dzo el:ell:gre en:eng eo:epo es:spa et:est \
 eu:eus:baq fa:fas:per fi:fin fo:fao fr:fra:fre fy:fry ga:gle gd:gla gl:glg gn:grn gu:guj ha:hau he:heb hi:hin hr:hrv \
@@ -13,10 +14,12 @@ sl:slv sm:smo sn:sna so:som sq:sqi:alb sr:srp su:sun sv:swe sw:swa ta:tam te:tel
 tr:tur tt:tat ug:uig uk:ukr ur:urd uz:uzb vi:vie wo:wol xh:xho yi:yid yo:yor zh:zho:chi zu:zul -:ast -:ckb -:cmn -:dsb \
 -:fil -:gsw -:haw -:hsb -:nan -:nds -:yue";
 
-/// Words that programs write instead of a tag; the code of Hebrew was another one until 1989, and is still written.
+/// Words that programs write instead of a tag. Hebrew had another code until 1989, which is still
+/// in use.
 const OTHERS: &str = "pob:pt-BR chs:zh-Hans cht:zh-Hant iw:he";
 
-/// The shortest code of a language given by two or three letters, in lower case: its two-letter one, where it has one.
+/// Returns the shortest code of a language, given by its two or three letters in lower case. If it
+/// has a two-letter code, returns that.
 pub fn shortest(code: &str) -> Option<&'static str> {
     if code.is_empty() || code == "-" {
         return None;

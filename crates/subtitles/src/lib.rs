@@ -1,12 +1,13 @@
-//! Files of subtitles are read, and written as WebVTT.
+//! Reads subtitle files, and writes them as WebVTT.
 //!
-//! - [`read`] takes SubRip, WebVTT or ASS as they are found in the wild, in any encoding of text, and returns cues
-//!   in the order of their beginnings, with notes about what it passed over or put right.
-//! - [`Subtitles::to_web_vtt`] writes them; what it wrote is read again as the same cues.
-//! - [`named`] says what the name of a file beside a film tells: the language, and for whom it is.
+//! - [`read`] accepts SubRip, WebVTT or ASS as found in practice, in any text encoding. It returns
+//!   cues in the order of their beginnings, with notes about what it skipped or corrected.
+//! - [`Subtitles::to_web_vtt`] writes them. Reading its output yields the same cues.
+//! - [`named`] interprets the name of a file beside a film: the language, and for whom it is.
 //!
-//! A file is anybody's: whatever is in it, reading ends in time that grows with its length, and what comes out is
-//! bounded ([`MOST_BYTES`], [`MOST_CUES`], [`MOST_CHARS`], [`MOST_NOTES`]). Pure: bytes in, text out.
+//! Files are untrusted: whatever they contain, reading takes time in proportion to their length,
+//! and the result is bounded ([`MOST_BYTES`], [`MOST_CUES`], [`MOST_CHARS`], [`MOST_NOTES`]). Pure:
+//! bytes in, text out.
 #![forbid(unsafe_code)]
 
 mod ass;
@@ -34,14 +35,14 @@ pub use named::{Named, named};
 
 use gather::Gathered;
 
-/// Reads a file of subtitles.
+/// Reads a subtitle file.
 ///
-/// Cues without text are left out. Cues that end where they begin, or before, are passed over with a note, as are
-/// cues whose text is longer than [`MOST_CHARS`].
+/// Cues without text are left out. Cues that do not end after they begin are skipped with a note,
+/// as are cues whose text is longer than [`MOST_CHARS`].
 ///
 /// # Errors
 ///
-/// There is no cue in it, or it is larger than [`MOST_BYTES`].
+/// The file contains no cue, or is larger than [`MOST_BYTES`].
 pub fn read(format: Format, bytes: &[u8]) -> Result<Subtitles, SubtitleError> {
     if bytes.len() > MOST_BYTES {
         return Err(SubtitleError::TooLarge { bytes: bytes.len() });

@@ -1,16 +1,18 @@
-//! Lines of a text, whatever ends them.
+//! Splits a text into lines with any line endings.
 
-/// Byte order marks stand within files that were made of several; the rest is what WebVTT calls white space.
+/// Byte order marks occur inside files that were joined from several. The others are WebVTT's white
+/// space.
 fn blank(char: char) -> bool {
     matches!(char, ' ' | '\t' | '\x0c' | '\u{feff}')
 }
 
-/// The line without blanks around it. No-break spaces stay.
+/// Returns the line without blanks around it. No-break spaces stay.
 pub fn trim(line: &str) -> &str {
     line.trim_matches(blank)
 }
 
-/// Numbered from one, without their ends: LF, CR LF or CR. Byte order marks at their beginning are left out.
+/// Returns the lines, numbered from one, without their endings (LF, CR LF or CR) and without byte
+/// order marks at their beginning.
 pub fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {

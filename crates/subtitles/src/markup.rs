@@ -1,6 +1,6 @@
-//! The text of a cue as it is made: escaped, with tags that are closed where they should be.
+//! Builds the text of a cue: escaped, with tags properly closed.
 
-/// What text can look like in all three forms.
+/// Styles that all three formats have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     Italic,
@@ -11,7 +11,7 @@ pub enum Look {
 impl Look {
     const ALL: [Look; 3] = [Look::Italic, Look::Bold, Look::Underlined];
 
-    /// By the name of its tag, in any case.
+    /// Returns the style for the name of a tag, in any case.
     pub fn of_tag(name: &str) -> Option<Look> {
         Look::ALL
             .into_iter()
@@ -27,37 +27,38 @@ impl Look {
     }
 }
 
-/// The text of a cue as it is made.
+/// The text of a cue being built.
 ///
-/// Tags are written only before and after a character that shows them, so that they are nested, closed, and not
-/// empty, whatever the file has. Blanks are written only between characters, so that there are no empty lines.
+/// Tags are written only directly before and after a character to which they apply, so they are
+/// nested, closed and not empty, whatever the file contains. Blanks are written only between
+/// characters, so there are no empty lines.
 #[derive(Default)]
 pub struct Markup {
     text: String,
-    /// By [`Look`].
+    /// Indexed by [`Look`].
     wanted: [bool; 3],
-    /// The outermost first.
+    /// The outermost tag comes first.
     open: Vec<Look>,
-    /// Blanks after the last character: spaces, or one line's end.
+    /// Blanks after the last character: spaces, or one line feed.
     blanks: String,
-    /// Whether anything can be seen.
+    /// Whether there is any visible character.
     seen: bool,
-    /// Where it is shown.
+    /// The cue's position.
     settings: &'static str,
 }
 
 impl Markup {
-    /// From here on the text looks so, or no longer.
+    /// Sets or clears a style for the following text.
     pub fn set(&mut self, look: Look, on: bool) {
         self.wanted[look as usize] = on;
     }
 
-    /// From here on the text looks as it is.
+    /// Clears all styles for the following text.
     pub fn plain(&mut self) {
         self.wanted = [false; 3];
     }
 
-    /// Where the cue is shown, as WebVTT cue settings; the first place is kept, as in ASS.
+    /// Sets the cue's position as WebVTT cue settings. The first position counts, as in ASS.
     pub fn place(&mut self, settings: &'static str) {
         if self.settings.is_empty() {
             self.settings = settings;
@@ -78,7 +79,8 @@ impl Markup {
                     self.blanks.push(char);
                 }
             }
-            // The end of a file of DOS, and marks in the middle of a file that was made of several.
+            // The end-of-file character of DOS (a control character), and byte order marks inside
+            // joined files.
             '\u{feff}' => {}
             _ if char.is_control() => {}
             _ => self.visible(char),
@@ -104,7 +106,7 @@ impl Markup {
         }
     }
 
-    /// Closes the tags that are no longer wanted, and those within them.
+    /// Closes the tags that are no longer wanted, and those inside them.
     fn close(&mut self) {
         let wanted = |look: &Look| self.wanted[*look as usize];
         let keep = self.open.iter().take_while(|look| wanted(look)).count();
@@ -121,7 +123,7 @@ impl Markup {
         self.text.push('>');
     }
 
-    /// The settings and the text of the cue; empty if nothing can be seen.
+    /// Returns the settings and text of the cue. The text is empty if nothing is visible.
     pub fn finish(mut self) -> (String, String) {
         self.plain();
         self.close();

@@ -1,31 +1,32 @@
-//! What names of files say.
+//! Interprets file names.
 
 use crate::format::Format;
 use crate::languages;
 
-/// What a file's name says of subtitles beside a film.
+/// Properties stated by the name of a subtitle file beside a film.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// By the extension.
+    /// Determined by the extension.
     pub format: Format,
-    /// BCP 47 tag; `None`: the name has none.
+    /// BCP 47 tag. `None`: the name does not contain one.
     pub language: Option<String>,
-    /// Only what is said in another language than the film's.
+    /// Contains only what is said in a language other than the film's.
     pub forced: bool,
-    /// To be shown unless a viewer chooses otherwise.
+    /// To be shown unless the viewer chooses otherwise.
     pub default: bool,
-    /// For people who do not hear well: sdh, hi, cc.
+    /// For viewers who are deaf or hard of hearing: sdh, hi, cc.
     pub sdh: bool,
-    /// Other words of the name, for people.
+    /// Other words of the name, for display.
     pub label: Option<String>,
 }
 
-/// Of the file `name` (with its extension) beside a film whose file is `film` without its extension; `None`: they do not
-/// belong together.
+/// Interprets the file name `name` (with extension) of subtitles for the film `film` (without
+/// extension). `None`: they do not belong together.
 ///
-/// `film.srt`, `film.en.srt`, `film.pt-BR.forced.vtt`, `film.eng.sdh.srt`, `film.de.Kommentar.srt`. Words stand in any
-/// order and case. `hi` is Hindi unless there is another language, beside which it is [`Named::sdh`]. A file
-/// `film.second.srt` belongs to `film`, and to `film.second` too: where there are both, the longer name is meant.
+/// Examples: `film.srt`, `film.en.srt`, `film.pt-BR.forced.vtt`, `film.eng.sdh.srt`,
+/// `film.de.Kommentar.srt`. Words may be in any order and case. `hi` is Hindi, unless there is
+/// another language; then it means [`Named::sdh`]. A file `film.second.srt` belongs to both `film`
+/// and `film.second`; if both exist, it is meant for the longer name.
 pub fn named(film: &str, name: &str) -> Option<Named> {
     let (stem, extension) = name.rsplit_once('.')?;
     let format = Format::of_extension(extension)?;
@@ -57,7 +58,7 @@ pub fn named(film: &str, name: &str) -> Option<Named> {
             continue;
         }
         match Word::of(word) {
-            // A second language is a word as others.
+            // A second language counts as an ordinary word.
             Some(found) if found.language.is_none() || named.language.is_none() => {
                 named.language = named.language.take().or(found.language);
                 named.forced |= found.forced;
@@ -67,13 +68,13 @@ pub fn named(film: &str, name: &str) -> Option<Named> {
             _ => label.push(word),
         }
     }
-    // Not determined: as if it were not there.
+    // An undetermined language counts as none.
     named.language = named.language.filter(|language| language != "und");
     named.label = (!label.is_empty()).then(|| label.join(" "));
     Some(named)
 }
 
-/// What a word between two points says.
+/// What a word between two dots means.
 #[derive(Default)]
 struct Word {
     language: Option<String>,
@@ -83,7 +84,7 @@ struct Word {
 }
 
 impl Word {
-    /// A tag of a language, or flags, or both, as `en-forced`; `None`: it is for people.
+    /// A language tag, flags, or both, such as `en-forced`. `None`: the word is part of the label.
     fn of(word: &str) -> Option<Word> {
         let mut parts = word
             .split(['-', '_'])
@@ -107,12 +108,12 @@ impl Word {
         Some(found)
     }
 
-    /// Whether the word is a flag, which is then set.
+    /// Sets the flag that the word names. Returns whether it names one.
     fn flag(&mut self, word: &str) -> bool {
         match word {
             "forced" | "foreign" => self.forced = true,
             "default" => self.default = true,
-            // No region has the letters HI, and subtitles for that of CC, the Cocos Islands, are rare.
+            // No region has the code HI, and subtitles for that of CC, the Cocos Islands, are rare.
             "sdh" | "hi" | "cc" => self.sdh = true,
             _ => return false,
         }
@@ -127,7 +128,7 @@ fn tag(word: &str) -> Option<&'static str> {
     }
 }
 
-/// A script or a region, given in lower case, as BCP 47 likes to have them.
+/// Converts a script or region in lower case to the form that BCP 47 recommends.
 fn subtag(part: &str) -> Option<String> {
     let letters = part.bytes().all(|byte| byte.is_ascii_lowercase());
     let digits = part.bytes().all(|byte| byte.is_ascii_digit());
@@ -143,7 +144,7 @@ fn subtag(part: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Language, flags by their first letter, and label.
+    /// Returns language, flags by their first letters, and label.
     fn of(name: &str) -> (Option<String>, String, Option<String>) {
         let named = named("film", name).expect("it belongs to the film");
         let flags = [('f', named.forced), ('d', named.default), ('s', named.sdh)];

@@ -1,11 +1,12 @@
-//! Override tags: `{\an8\i1}`, of ASS, and found in SubRip too.
+//! Override tags such as `{\an8\i1}`, of ASS, which also occur in SubRip.
 
 use crate::markup::{Look, Markup};
 
-/// Applies the tags of one pair of braces, without these; returns whether what follows is a drawing, if they say so.
+/// Applies the tags inside one pair of braces. Returns whether a drawing follows, if the tags say
+/// so.
 pub fn apply(tags: &str, markup: &mut Markup) -> Option<bool> {
     let mut drawing = None;
-    // What stands before the first backslash is a comment.
+    // Text before the first backslash is a comment.
     for tag in tags.split('\\').skip(1) {
         let tag = tag.trim();
         let name = tag.trim_end_matches(|char: char| char.is_ascii_digit());
@@ -13,16 +14,16 @@ pub fn apply(tags: &str, markup: &mut Markup) -> Option<bool> {
         match (name, number) {
             ("i", number) => markup.set(Look::Italic, number.is_some_and(|number| number > 0)),
             ("u", number) => markup.set(Look::Underlined, number.is_some_and(|number| number > 0)),
-            // 1, or a weight, of which 400 is that of text.
+            // 1, or a weight; 400 is normal.
             ("b", number) => {
                 let bold = number.is_some_and(|number| number == 1 || number > 400);
                 markup.set(Look::Bold, bold);
             }
             ("an", Some(place)) => markup.place(of_keypad(place)),
-            // As SSA had it: 1 to 3 below, 5 to 7 above.
+            // SSA's alignment: 1 to 3 at the bottom, 5 to 7 at the top.
             ("a", Some(place @ 5..=7)) => markup.place(of_keypad(place + 2)),
             ("p", Some(scale)) => drawing = Some(scale > 0),
-            // To the style, or to another one.
+            // Resets to the line's style or to another.
             (name, _) if name.starts_with('r') && !name.starts_with("rnd") => markup.plain(),
             _ => {}
         }
@@ -30,7 +31,8 @@ pub fn apply(tags: &str, markup: &mut Markup) -> Option<bool> {
     drawing
 }
 
-/// Cue settings of a place given as on a keypad, whose upper row is above. What is elsewhere goes where players put it.
+/// Returns the cue settings of a position in keypad order, whose upper row is at the top. Other
+/// positions are left to players.
 pub fn of_keypad(place: u32) -> &'static str {
     match place {
         7 => "line:0 align:start",

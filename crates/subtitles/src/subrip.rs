@@ -1,4 +1,4 @@
-//! SubRip is read. Nobody has specified it; what is understood here is what is found in files.
+//! Reads SubRip. It has no specification; this reader understands what occurs in files.
 
 use crate::cue::Cue;
 use crate::gather::Gathered;
@@ -7,23 +7,23 @@ use crate::markup::{Look, Markup};
 use crate::overrides;
 use crate::times::{self, Times};
 
-/// A tag that is longer than this, in bytes, is text.
+/// A longer tag, in bytes, is text.
 const LONGEST_TAG: usize = 300;
 
-/// Where the text between two lines of times belongs.
+/// What the text between two lines of times belongs to.
 enum Head {
-    /// Nothing is shown yet.
+    /// Before the first cue.
     Before,
-    /// The cue with these times, of this line.
+    /// The cue with these times, which are in this line.
     Cue { line: usize, start: u64, end: u64 },
-    /// A cue that was passed over.
+    /// A cue that was skipped.
     PassedOver,
 }
 
 /// Reads all cues.
 pub fn read(text: &str, gathered: &mut Gathered) {
     let mut head = Head::Before;
-    // Since the last line of times, without blanks around them.
+    // Lines since the last line of times, without blanks around them.
     let mut lines: Vec<&str> = Vec::new();
     let mut last = None;
     for (line, text) in numbered(text) {
@@ -51,7 +51,7 @@ pub fn read(text: &str, gathered: &mut Gathered) {
     finish(head, &lines, gathered);
 }
 
-/// A line that is no text, though its times cannot be read.
+/// Returns whether a line is meant as times, even if they cannot be read.
 fn is_meant_as_times(line: &str) -> bool {
     line.starts_with(|char: char| char.is_ascii_digit())
         && line
@@ -73,10 +73,11 @@ fn begin(line: usize, times: &Times<'_>, gathered: &mut Gathered) -> Head {
     Head::Cue { line, start, end }
 }
 
-/// Takes the number of the next cue from the end of the lines before its times, and returns it; or the last one again.
+/// Removes the next cue's number from the end of the lines before its times, and returns it. If
+/// there is no number, returns the last one again.
 ///
-/// Numbers may be missing, and a text may end with one, so a number is one that stands alone, or follows the last. Before the `first` cue there is
-/// no text.
+/// Numbers may be missing, and text may end with one. So only a line that stands alone or continues
+/// the count is a number. Before the `first` cue there is no text.
 fn take_number(lines: &mut Vec<&str>, last: Option<u64>, first: bool) -> Option<u64> {
     let Some(at) = lines.iter().rposition(|line| !line.is_empty()) else {
         return last;
@@ -95,7 +96,7 @@ fn take_number(lines: &mut Vec<&str>, last: Option<u64>, first: bool) -> Option<
 }
 
 fn number(line: &str) -> Option<u64> {
-    // As many digits as are surely below the largest number.
+    // As many digits as certainly fit a `u64`.
     let is = line.len() <= 15 && line.bytes().all(|byte| byte.is_ascii_digit());
     is.then(|| line.parse().ok()).flatten()
 }
@@ -114,11 +115,11 @@ fn finish(head: Head, lines: &[&str], gathered: &mut Gathered) {
     gathered.cue(line, cue);
 }
 
-/// Settings and text of a cue.
+/// Returns the settings and text of a cue.
 fn markup(text: &str) -> (String, String) {
     let mut markup = Markup::default();
     let mut rest = text;
-    // Without it, each opening brace would look for one to the end.
+    // Otherwise each opening brace would be searched for a closing one up to the end.
     let last_brace = text.rfind('}').map_or(0, |at| text.len() - at);
     let mut drawing = false;
     while let Some(char) = rest.chars().next() {
@@ -145,7 +146,7 @@ fn markup(text: &str) -> (String, String) {
     markup.finish()
 }
 
-/// Applies the tag that begins a text, and returns its length in bytes; `None`: it is text.
+/// Applies the tag at the beginning of a text and returns its length in bytes. `None`: it is text.
 fn tag(text: &str, markup: &mut Markup) -> Option<usize> {
     let end = text
         .bytes()
@@ -153,7 +154,7 @@ fn tag(text: &str, markup: &mut Markup) -> Option<usize> {
         .skip(1)
         .position(|byte| matches!(byte, b'<' | b'>'))?
         + 1;
-    // With a blank after `<` it is a comparison.
+    // With a blank after `<`, it is a comparison.
     let inside = &text[1..end];
     if !text[end..].starts_with('>') {
         return None;

@@ -1,19 +1,20 @@
-//! Times of cues: `00:00:01,000 --> 00:00:02.500`, and what people make of them.
+//! Times of cues: `00:00:01,000 --> 00:00:02.500`, and common variants.
 
 use crate::lines::trim;
 
-/// So many digits may a number have; more hours than this no film has.
+/// Maximum number of digits in a number; no film has more hours.
 const DIGITS: usize = 4;
 
-/// From when to when, in milliseconds, negative where somebody moved a file by too much; and what else is in the line.
+/// Beginning and end in milliseconds, negative if a file was shifted too far, and the rest of the
+/// line.
 pub struct Times<'a> {
     pub start: i64,
     pub end: i64,
     pub rest: &'a str,
 }
 
-/// The times of a line of SubRip or WebVTT, if it consists of them. Hours may be missing, there may be blanks anywhere,
-/// and the arrow may be shorter, or have a dash.
+/// Parses a line of SubRip or WebVTT that consists of times. Hours may be missing, blanks may be
+/// anywhere, and the arrow may be shorter or contain another dash.
 pub fn line(line: &str) -> Option<Times<'_>> {
     let (start, rest) = time(line)?;
     let arrow = rest.trim_start_matches(|char: char| blank(char) || "-–—".contains(char));
@@ -21,7 +22,7 @@ pub fn line(line: &str) -> Option<Times<'_>> {
         return None;
     }
     let (end, rest) = time(arrow.strip_prefix('>')?)?;
-    // `00:00:02.000x` is no time.
+    // `00:00:02.000x` is not a time.
     (rest.is_empty() || rest.starts_with(blank)).then_some(Times {
         start,
         end,
@@ -29,7 +30,7 @@ pub fn line(line: &str) -> Option<Times<'_>> {
     })
 }
 
-/// The time at the beginning of a text, in milliseconds, and the text after it.
+/// Parses the time at the beginning of a text. Returns it in milliseconds, and the text after it.
 pub fn time(text: &str) -> Option<(i64, &str)> {
     let text = text.trim_start_matches(blank);
     let (negative, text) = match text.strip_prefix('-') {
@@ -37,7 +38,7 @@ pub fn time(text: &str) -> Option<(i64, &str)> {
         None => (false, text),
     };
     let (mut seconds, mut rest) = number(text)?;
-    // Minutes and seconds of more than 59 are found where somebody rounded.
+    // Minutes and seconds above 59 occur where a program has rounded.
     let mut numbers = 1;
     while numbers < 3
         && let Some(after) = rest.trim_start_matches(blank).strip_prefix(':')
@@ -55,7 +56,8 @@ pub fn time(text: &str) -> Option<(i64, &str)> {
     Some((if negative { -time } else { time }, rest))
 }
 
-/// The milliseconds that begin a text, with the sign before them.
+/// Parses the fraction of a second at the beginning of a text, including its separator, in
+/// milliseconds.
 fn fraction(text: &str) -> Option<(i64, &str)> {
     let text = text.trim_start_matches(blank);
     let sign = text.chars().next()?;
@@ -64,19 +66,20 @@ fn fraction(text: &str) -> Option<(i64, &str)> {
         .trim_start_matches(blank);
     let length = digits(text);
     let (digits, rest) = text.split_at(length);
-    // After a comma, as in SubRip, programs that lose zeros wrote milliseconds, and players read them so; after a
-    // point it is a fraction: ASS has hundredths.
+    // After a comma, as in SubRip, short fractions are milliseconds whose leading zeros a program
+    // has lost, and players read them so. After a dot they are decimal fractions: ASS has
+    // hundredths.
     let padded = match (sign, length) {
         (_, 0) => return None,
         ('.', _) | (_, 3..) => format!("{digits:0<3}"),
         (',', _) => format!("{digits:0>3}"),
-        // Frames, perhaps.
+        // Perhaps frame numbers.
         _ => return None,
     };
     Some((padded[..3].parse().ok()?, rest))
 }
 
-/// The number that begins a text.
+/// Parses the number at the beginning of a text.
 fn number(text: &str) -> Option<(i64, &str)> {
     let text = text.trim_start_matches(blank);
     let length = digits(text);

@@ -1,31 +1,32 @@
-//! WebVTT is read, as section 6.1 of its specification (<https://www.w3.org/TR/webvtt1/>) has it, but for what browsers
-//! refuse and can be understood.
+//! Reads WebVTT according to section 6.1 of its specification (<https://www.w3.org/TR/webvtt1/>),
+//! and accepts some input that browsers refuse.
 
 use crate::cue::Cue;
 use crate::gather::Gathered;
 use crate::lines::{numbered, trim};
 use crate::times::{self, Times};
 
-/// Names of cue settings; the specification has no others.
+/// All cue settings of the specification.
 const SETTINGS: [&str; 6] = ["vertical", "line", "position", "size", "align", "region"];
-/// Longer values of settings, in bytes, are left out.
+/// Longer setting values, in bytes, are left out.
 const LONGEST_VALUE: usize = 100;
-/// Begins the line of the header that says which time of MPEG a time of the file is (RFC 8216 section 3.5).
+/// Prefix of the header line that maps times of the file to MPEG timestamps (RFC 8216, section
+/// 3.5).
 const MAP: &str = "X-TIMESTAMP-MAP=";
 
-/// In which block a line is.
+/// The block that a line belongs to.
 enum Block<'a> {
     /// Between blocks.
     Between,
     /// The lines after the first one of the file.
     Header,
-    /// A cue whose times stand in a line.
+    /// A cue whose times are in this line.
     Cue {
         line: usize,
         cue: Cue,
         lines: Vec<&'a str>,
     },
-    /// Nothing of which is taken.
+    /// A block that is skipped.
     PassedOver,
 }
 
@@ -41,7 +42,7 @@ pub fn read(text: &str, gathered: &mut Gathered) {
             gathered.note("line 1: it is not WEBVTT".to_owned());
         }
         if text.contains("-->") {
-            // Whatever block it is, a cue begins here.
+            // A cue begins here, whatever the block.
             finish(block, gathered);
             block = begin(line, text, gathered);
         } else if text.is_empty() {
@@ -85,7 +86,7 @@ fn begin<'a>(line: usize, text: &'a str, gathered: &mut Gathered) -> Block<'a> {
     }
 }
 
-/// The settings that are kept: the last one of each name, as browsers take it.
+/// Returns the settings that are kept: the last one of each name, as in browsers.
 fn settings(line: usize, text: &str, gathered: &mut Gathered) -> String {
     let mut kept: Vec<(&str, &str)> = Vec::new();
     let mut left_out = false;
@@ -118,7 +119,7 @@ fn settings(line: usize, text: &str, gathered: &mut Gathered) -> String {
     kept.join(" ")
 }
 
-/// A further line of a block, or the first of one.
+/// Adds a line to a block, or begins a new one.
 fn go_on<'a>(block: Block<'a>, line: usize, text: &'a str, gathered: &mut Gathered) -> Block<'a> {
     match block {
         Block::Cue {
@@ -139,7 +140,7 @@ fn go_on<'a>(block: Block<'a>, line: usize, text: &'a str, gathered: &mut Gather
         }
         Block::PassedOver => Block::PassedOver,
         Block::Between => {
-            // Other blocks without times are notes, or names of cues that are not there.
+            // Other blocks without times are notes, or names without a cue.
             let name = trim(text);
             if name == "STYLE" || name == "REGION" {
                 gathered.note(format!("line {line}: {name} left out"));
@@ -149,7 +150,7 @@ fn go_on<'a>(block: Block<'a>, line: usize, text: &'a str, gathered: &mut Gather
     }
 }
 
-/// Whether a map says that times are the film's.
+/// Returns whether a map states that times are the film's.
 fn is_identity(map: &str) -> bool {
     let mut parts: Vec<&str> = map[MAP.len()..].split(',').map(trim).collect();
     parts.sort_unstable();

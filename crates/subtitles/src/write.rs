@@ -1,12 +1,12 @@
-//! WebVTT is written.
+//! Writes WebVTT.
 
 use std::fmt::Write;
 
 use crate::cue::Subtitles;
 
 impl Subtitles {
-    /// The whole file as WebVTT, `X-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000` after the first line (RFC 8216 section
-    /// 3.5) so that players of HLS know that times are the film's.
+    /// Returns the whole file as WebVTT. `X-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000` (RFC 8216,
+    /// section 3.5) follows the first line, so that HLS players know that times are the film's.
     pub fn to_web_vtt(&self) -> String {
         let mut file = String::from("WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000\n");
         for cue in &self.cues {

@@ -1,11 +1,11 @@
-//! Whatever a file holds, reading ends, and what is written of it is read again as the same cues.
+//! Reading any file ends, and reading the output yields the same cues.
 
 use proptest::prelude::*;
 use reelway_subtitles::{Format, MOST_CHARS, MOST_CUES, MOST_NOTES, SubtitleError, named, read};
 
 const FORMATS: [Format; 3] = [Format::SubRip, Format::WebVtt, Format::Ass];
 
-/// What such files are made of, so that cues come out of it.
+/// Parts of subtitle files, so that random files contain cues.
 fn piece() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
         "\n",

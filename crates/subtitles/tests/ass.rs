@@ -15,7 +15,7 @@ fn expect(file: &str, cues: &[common::Short<'_>]) -> Vec<String> {
     common::expect(Format::Ass, file, cues)
 }
 
-/// The text of a file's only cue, and its settings.
+/// Returns the text of a file's only cue, and its settings.
 fn one(text: &str) -> (String, String) {
     let file = format!("{HEAD}Dialogue: 0,0:00:01.00,0:00:02.00,Default,,0,0,0,,{text}\n");
     let mut cues = subtitles(Format::Ass, &file).cues;
@@ -54,7 +54,7 @@ fn fields_are_those_of_the_format_line() {
         "[events]\nFormat: Start,End, Text\nDialogue: 0:00:01.00,0:00:02.00,a, b\n",
         &[(1000, 2000, "", "a, b")],
     );
-    // Without one, and as SSA has it.
+    // Without a format line, in SSA's form.
     expect(
         "[Events]\nDialogue: Marked=0,0:00:01.00,0:00:02.00,Default,,0,0,0,,a, b\n",
         &[(1000, 2000, "", "a, b")],

@@ -1,4 +1,4 @@
-//! SubRip as it is found in the wild.
+//! SubRip as found in practice.
 
 mod common;
 
@@ -13,7 +13,7 @@ fn expect(file: &str, cues: &[common::Short<'_>]) -> Vec<String> {
     common::expect(Format::SubRip, file, cues)
 }
 
-/// The text of a file's only cue, and its settings.
+/// Returns the text of a file's only cue, and its settings.
 fn one(text: &str) -> (String, String) {
     let file = format!("1\n00:00:01,000 --> 00:00:02,000\n{text}\n");
     let mut cues = subtitles(Format::SubRip, &file).cues;
@@ -38,7 +38,7 @@ fn a_file_as_it_should_be() {
             expect(&format!("\u{feff}{file}"), &TWO),
             Vec::<String>::new()
         );
-        // Cut, and with the end of a file of DOS.
+        // Truncated, and with the end-of-file character of DOS.
         assert_eq!(expect(file.trim_end(), &TWO), Vec::<String>::new());
         assert_eq!(expect(&format!("{file}\u{1a}"), &TWO), Vec::<String>::new());
     }
@@ -183,7 +183,7 @@ fn files_without_cues_are_refused() {
     assert_eq!(error(&vec![b' '; bytes]), SubtitleError::TooLarge { bytes });
 }
 
-/// Each of these would take hours if every character looked for its counterpart to the end of the file.
+/// Each of these would take hours if every character were matched against the rest of the file.
 #[test]
 fn hostile_files_take_no_longer_than_others() {
     for piece in [

@@ -1,4 +1,4 @@
-//! WebVTT is read as browsers read it, and a little more.
+//! Reads WebVTT as browsers do, and a little more.
 
 mod common;
 

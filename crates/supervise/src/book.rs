@@ -5,33 +5,34 @@ use std::time::Duration;
 
 use reelway_clock::{Monotonic, Real};
 
-/// Restarts within [`WINDOW`] that make a part count as failed.
+/// Restarts within [`WINDOW`] after which a part counts as failed.
 const MOST_RESTARTS: usize = 5;
 /// How long a restart counts.
 const WINDOW: Duration = Duration::from_secs(60);
-/// How long a panic is listed after it happened.
+/// How long a panic is listed.
 const LISTED: Duration = Duration::from_secs(3600);
-/// Parts that are told apart; the panics of others are counted as those of [`OTHERS`].
+/// The number of parts that are counted separately; the panics of others count under [`OTHERS`].
 const PARTS: usize = 256;
 const OTHERS: &str = "others";
-/// Characters kept of a message.
+/// Maximum length of a stored message, in characters.
 const MESSAGE: usize = 500;
-/// The pause before the second restart of a minute; it doubles with each further one, up to 16 of these.
+/// The pause before the second restart within a minute; it doubles with each further one, up to 16
+/// times this.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How bad a problem is.
+/// The severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// A panic was caught; the part runs again, or the panic ended only one piece of work.
     Recovered,
-    /// The server works, but not as well as it should, until somebody acts.
+    /// The server works, but not as well as it should, until the operator acts.
     Degraded,
-    /// A part does not work: it panics again and again.
+    /// A part does not work: it keeps panicking.
     Failed,
 }
 
 impl Severity {
-    /// The word for it in answers and metrics.
+    /// Its name in answers and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Severity::Recovered => "recovered",
@@ -44,15 +45,15 @@ impl Severity {
 /// A problem that the server has, or had within the last hour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The part of the server: a thread's or task's name, or what was given to [`crate::raise`].
+    /// The part of the server: the name of a thread or task, or the argument of [`crate::raise`].
     pub part: String,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// In words: the last panic's message and place, or what was given to [`crate::raise`].
+    /// A description: the last panic's message and place, or the argument of [`crate::raise`].
     pub message: String,
-    /// Since when: the last panic, or when the problem was raised first.
+    /// The time of the last panic, or of when the problem was first raised.
     pub since: Real,
-    /// Panics since the start; 0 for a problem that is none.
+    /// Panics since the start; 0 for a problem that is not a panic.
     pub panics: u64,
 }
 
@@ -84,7 +85,7 @@ fn shortened(message: &str) -> String {
 }
 
 impl Book {
-    /// No parts, no problems.
+    /// An empty register.
     pub const fn new() -> Book {
         Book {
             parts: BTreeMap::new(),
@@ -98,19 +99,19 @@ impl Book {
         self.parts.entry(name.to_owned()).or_default()
     }
 
-    /// A part has begun to run: it is counted from now on, with 0 panics.
+    /// Registers a part that has started: it is counted from now on, with 0 panics.
     pub fn started(&mut self, name: &str) {
         self.part(name);
     }
 
-    /// A part panicked.
+    /// Records a panic of a part.
     pub fn panicked(&mut self, name: &str, message: &str, now: Monotonic, real: Real) {
         let part = self.part(name);
         part.panics += 1;
         part.last = Some((now, real, shortened(message)));
     }
 
-    /// A part's loop was ended by a panic and starts again; how long it is to pause before that.
+    /// Records that a part's loop ended by a panic and will restart; returns the pause before that.
     pub fn restarted(&mut self, name: &str, now: Monotonic) -> Duration {
         let part = self.part(name);
         let before = part.restarts_lately(now);
@@ -124,18 +125,18 @@ impl Book {
         }
     }
 
-    /// Enters a problem that is no panic, or changes its message.
+    /// Adds a problem that is not a panic, or changes its message.
     pub fn raise(&mut self, part: &'static str, message: &str, real: Real) {
         let raised = self.raised.entry(part).or_insert((real, String::new()));
         raised.1 = shortened(message);
     }
 
-    /// Takes a problem out; whether it was there.
+    /// Removes a problem; returns whether it existed.
     pub fn clear(&mut self, part: &'static str) -> bool {
         self.raised.remove(part).is_some()
     }
 
-    /// Panics of each part since the start.
+    /// The number of panics of each part since the start.
     pub fn panics(&self) -> Vec<(String, u64)> {
         let parts = self.parts.iter();
         parts
@@ -143,7 +144,7 @@ impl Book {
             .collect()
     }
 
-    /// What is wrong, the worst first.
+    /// The current problems, the worst first.
     pub fn problems(&self, now: Monotonic) -> Vec<Problem> {
         let of_part = |(name, part): (&String, &Part)| {
             let (at, since, message) = part.last.as_ref()?;

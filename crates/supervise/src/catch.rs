@@ -1,4 +1,4 @@
-//! What catches panics.
+//! Catching panics.
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -9,10 +9,10 @@ use std::thread::JoinHandle;
 
 use crate::hook;
 
-/// A piece of work was ended by a panic. Says so in words for viewers; the log has the details.
+/// A panic ended a piece of work. The displayed text is meant for viewers; the log has the details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Panicked {
-    /// The panic's message, as the log has it.
+    /// The panic's message, as in the log.
     pub message: String,
 }
 
@@ -31,16 +31,17 @@ impl Panicked {
     }
 }
 
-/// Does a piece of work; a panic in it becomes an error. It is counted under `part`.
+/// Does a piece of work; a panic in it becomes an error, and is counted under `part`.
 ///
-/// What the work shares with others must be as good after a panic as before: values that it owned are
-/// dropped, locks that it held are poisoned (see [`crate::essential`] and its siblings).
+/// Whatever the work shares with other threads must be as valid after a panic as before: values
+/// that it owned are dropped, locks that it held are poisoned (see [`crate::essential`] and its
+/// siblings).
 pub fn guard<T>(part: &'static str, work: impl FnOnce() -> T) -> Result<T, Panicked> {
     let _within = hook::Within::part(part);
     catch_unwind(AssertUnwindSafe(work)).map_err(|payload| Panicked::of(&*payload))
 }
 
-/// The same for a future: it is done at its first panic.
+/// The same for a future: it completes at its first panic.
 pub async fn caught<T>(part: &'static str, future: impl Future<Output = T>) -> Result<T, Panicked> {
     let mut future = pin!(future);
     poll_fn(|cx| {
@@ -53,7 +54,7 @@ pub async fn caught<T>(part: &'static str, future: impl Future<Output = T>) -> R
     .await
 }
 
-/// Runs a task's loop until it returns; after a panic, again, with a pause if it panics often.
+/// Runs a task's loop until it returns; restarts it after a panic, with a pause if it panics often.
 pub async fn keep<F: Future<Output = ()>>(part: &'static str, mut make: impl FnMut() -> F) {
     hook::started(part);
     while caught(part, async { make().await }).await.is_err() {
@@ -61,8 +62,8 @@ pub async fn keep<F: Future<Output = ()>>(part: &'static str, mut make: impl FnM
     }
 }
 
-/// Runs a thread's `body` until it returns; after a panic, again, with a pause if it panics often. Counted
-/// under the thread's name.
+/// Runs a thread's `body` until it returns; restarts it after a panic, with a pause if it panics
+/// often. Panics are counted under the thread's name.
 pub fn run(mut body: impl FnMut()) {
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("a thread");

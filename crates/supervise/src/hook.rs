@@ -11,17 +11,17 @@ use crate::book::{Book, Problem, Severity};
 
 static BOOK: Mutex<Book> = Mutex::new(Book::new());
 
-/// Nothing that can panic is done under this lock: the hook takes it.
+/// No code that can panic may run under this lock: the hook takes it.
 fn book() -> MutexGuard<'static, Book> {
     BOOK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 thread_local! {
-    /// What this thread works on, if it is not counted under its own name.
+    /// The part that this thread works on, if it is not counted under its own name.
     static PART: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
-/// This thread works on a part as long as this lives.
+/// While this exists, the thread works on a part.
 pub(crate) struct Within(Option<&'static str>);
 
 impl Within {
@@ -45,8 +45,8 @@ pub(crate) fn words(payload: &(dyn Any + Send)) -> &str {
         .unwrap_or("no message")
 }
 
-/// From now on every panic of this process is logged once and counted. For the start of a program, after
-/// its log.
+/// Makes every panic of this process be logged once and counted. To be called when a program
+/// starts, after its log.
 pub fn install() {
     std::panic::set_hook(Box::new(hook));
     crate::inject::listen();
@@ -62,7 +62,7 @@ fn hook(info: &PanicHookInfo<'_>) {
         .map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
     let words = format!("{message} ({place})");
     book().panicked(part, &words, reelway_clock::now(), reelway_clock::real());
-    // Only where RUST_BACKTRACE asks for it.
+    // Only if RUST_BACKTRACE requests it.
     let trace = Backtrace::capture();
     let trace = match trace.status() {
         BacktraceStatus::Captured => format!("\n{trace}"),
@@ -76,12 +76,12 @@ fn hook(info: &PanicHookInfo<'_>) {
     );
 }
 
-/// A part has begun to run: its panics are counted from now on, from 0.
+/// Registers a part that has started: its panics are counted from now on, from 0.
 pub(crate) fn started(part: &str) {
     book().started(part);
 }
 
-/// A part's loop was ended by a panic and is to start again; how long to pause before that.
+/// Records that a part's loop ended by a panic and will restart; returns the pause before that.
 pub(crate) fn restarted(part: &str) -> Duration {
     let (pause, is_failed) = {
         let now = reelway_clock::now();
@@ -100,23 +100,25 @@ pub(crate) fn restarted(part: &str) -> Duration {
     pause
 }
 
-/// Enters a problem that is no panic, or changes its message. It stays until [`clear`]; the caller
+/// Adds a problem that is not a panic, or changes its message. It stays until [`clear`]; the caller
 /// logs it.
 pub fn raise(part: &'static str, message: &str) {
     book().raise(part, message, reelway_clock::real());
 }
 
-/// Takes out a problem entered by [`raise`]; whether it was there.
+/// Removes a problem added by [`raise`]; returns whether it existed.
 pub fn clear(part: &'static str) -> bool {
     book().clear(part)
 }
 
-/// Panics of each part since the start; parts that run and never panicked with 0.
+/// The number of panics of each part since the start; running parts that have never panicked are
+/// listed with 0.
 pub fn panics() -> Vec<(String, u64)> {
     book().panics()
 }
 
-/// What is wrong, the worst first: panics of the last hour, and what was raised and not cleared.
+/// The current problems, the worst first: panics of the last hour, and problems that were raised
+/// and not cleared.
 pub fn problems() -> Vec<Problem> {
     book().problems(reelway_clock::now())
 }

@@ -1,9 +1,9 @@
-//! Panics that tests ask for. Debug builds only: in a release build [`inject`] does nothing.
+//! Panics that tests request. Debug builds only: in a release build [`inject`] does nothing.
 //!
-//! `REELWAY_INJECT` names a file. Each line that is appended to it, `POINT COUNT`, has the next COUNT
-//! passes of that point panic.
+//! `REELWAY_INJECT` names a file. Each line `POINT COUNT` that is appended to it makes the next
+//! COUNT passes of that point panic.
 
-/// A point at which tests may have the program panic.
+/// A point at which tests can make the program panic.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn inject(_point: &'static str) {}
@@ -23,18 +23,19 @@ mod debug {
     use std::sync::{Mutex, PoisonError};
     use std::time::Duration;
 
-    /// Whether any point is to panic: asked at every pass.
+    /// Whether any point is armed: checked at every pass.
     static ARMED: AtomicBool = AtomicBool::new(false);
     static POINTS: Mutex<Option<HashMap<String, u64>>> = Mutex::new(None);
 
-    /// A point at which tests may have the program panic.
+    /// A point at which tests can make the program panic.
     pub fn inject(point: &'static str) {
         if ARMED.load(Ordering::Relaxed) && takes(point) {
             panic!("injected at {point}");
         }
     }
 
-    /// The next `count` passes of a point panic. For tests within the process; debug builds only.
+    /// Makes the next `count` passes of a point panic. For tests within the process; debug builds
+    /// only.
     pub fn arm(point: &str, count: u64) {
         let mut points = POINTS.lock().unwrap_or_else(PoisonError::into_inner);
         let points = points.get_or_insert_default();
@@ -52,7 +53,8 @@ mod debug {
         armed
     }
 
-    /// Reads the file that `REELWAY_INJECT` names: what is there already at once, and then as it grows.
+    /// Reads the file named by `REELWAY_INJECT`: its present lines at once, and then new ones as
+    /// they are appended.
     pub(crate) fn listen() {
         let Some(path) = std::env::var_os("REELWAY_INJECT") else {
             return;
@@ -61,7 +63,7 @@ mod debug {
         let mut done = 0;
         let mut read = move || {
             let text = std::fs::read_to_string(&path).unwrap_or_default();
-            // Lines that are whole.
+            // Complete lines only.
             let end = text.rfind('\n').map_or(0, |at| at + 1);
             for line in text.get(done..end).unwrap_or_default().lines() {
                 let mut words = line.split_whitespace();

@@ -1,28 +1,29 @@
-//! Supervision: what happens after a panic, and which problems the server has.
+//! Supervision: what happens after a panic, and the list of the server's problems.
 //!
-//! A panic is a fault of this program. It ends the piece of work in which it happens and nothing else:
+//! A panic is a bug in this program. It ends the piece of work in which it occurs and nothing else:
 //!
-//! | what panics | what catches it | what follows |
+//! | what panics | what catches it | consequence |
 //! |---|---|---|
-//! | one piece of work (a plan, a read, an index) | [`guard`], [`caught`] | whoever waits for it gets an error with a reason |
-//! | a thread's loop | [`thread`], [`run`] | the loop starts again, after a pause if it panics often |
+//! | work (a plan, a read, an index) | [`guard`], [`caught`] | waiters get an error with a reason |
+//! | a thread's loop | [`thread`], [`run`] | the loop restarts, after a pause if it panics often |
 //! | a task's loop | [`keep`] | the same |
-//! | a change under a lock | [`essential`], [`reset`], [`whole`], [`lock`] | by what the lock protects: see there |
+//! | a change under a lock | [`essential`], [`reset`], [`whole`], [`lock`] | depends on the data |
 //!
-//! Every panic is in the log once with its place and message ([`install`]), is counted ([`panics`], shown at
-//! `/metrics`), and is listed for an hour ([`problems`], shown at `/healthz` and `/api/node`). A part that
-//! panicked five times within a minute counts as failed until it runs quietly for a minute: `/healthz` then
-//! answers 503.
+//! Every panic is logged once with its place and message ([`install`]), is counted ([`panics`],
+//! shown at `/metrics`), and is listed for an hour ([`problems`], shown at `/healthz` and
+//! `/api/node`). A part that has panicked five times within a minute counts as failed until it has
+//! run quietly for a minute; meanwhile `/healthz` answers 503.
 //!
-//! Problems that are no panics (a full disk, say) come into the same list by [`raise`] and [`clear`].
+//! Problems that are not panics (such as a full disk) are put on the same list by [`raise`] and
+//! removed by [`clear`].
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
 //! | `book.rs` | the register of panics and problems; pure |
-//! | `catch.rs` | what catches panics |
+//! | `catch.rs` | catching panics |
 //! | `hook.rs` | the panic hook, and the register of this process |
-//! | `inject.rs` | panics that tests of debug builds ask for |
-//! | `lock.rs` | what becomes of a lock in which a panic happened |
+//! | `inject.rs` | panics that tests of debug builds request |
+//! | `lock.rs` | locks in which a panic occurred |
 #![forbid(unsafe_code)]
 
 mod book;

@@ -1,30 +1,30 @@
-//! What becomes of a lock in which a panic happened.
+//! Locks in which a panic occurred.
 //!
-//! A panic under a lock poisons it: what it protects may be half changed. Nobody enters it without
-//! saying which of three cases it is.
+//! A panic under a lock poisons it: the protected data may be half changed. Code that takes the
+//! lock must choose one of three cases.
 
 use std::sync::{LockResult, Mutex, MutexGuard, PoisonError};
 
-/// Enters a lock whose contents are whole whatever panics: each change under it is one step (an insert,
-/// a removal, an assignment), or it holds figures that are only shown.
+/// Takes a lock whose data stay consistent even if a panic occurs: each change under it is a single
+/// step (an insert, a removal, an assignment), or it holds figures that are only shown.
 pub fn whole<G>(entered: LockResult<G>) -> G {
     entered.unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Enters a mutex whose contents are [`whole`] whatever panics.
+/// Locks a mutex whose data stay [`whole`] even if a panic occurs.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     whole(mutex.lock())
 }
 
-/// Enters a lock without whose contents the server cannot work and that cannot be made anew while it
-/// runs. Where a panic may have torn them, the process ends: a server that starts again is better than one
-/// that gives out the wrong bytes, or lets in more viewers than it can carry.
+/// Takes a lock whose data the server cannot work without and cannot rebuild while it runs. If a
+/// panic may have left them inconsistent, the process ends: a server that restarts is better than
+/// one that sends the wrong bytes, or admits more viewers than it can carry.
 pub fn essential<G>(entered: LockResult<G>, what: &str) -> G {
     entered.unwrap_or_else(|_| fatal(what))
 }
 
-/// Enters a lock whose contents can be made anew: after a panic under it, `make` does so before
-/// anybody sees them.
+/// Locks a mutex whose data can be rebuilt: after a panic under it, `make` does so before any other
+/// code sees them.
 pub fn reset<'m, T>(
     mutex: &'m Mutex<T>,
     what: &str,
@@ -42,7 +42,7 @@ pub fn reset<'m, T>(
     }
 }
 
-/// Ends the process (SIGABRT), since `what` cannot be relied on any more.
+/// Ends the process (SIGABRT), because `what` cannot be relied on any more.
 pub fn fatal(what: &str) -> ! {
     tracing::error!(
         "a panic left {what} in a state that cannot be relied on; the server ends, to be started again"

@@ -1,4 +1,4 @@
-//! Programs that this one starts: they end with it, and when they are asked to.
+//! Child processes: they end with this one, or on request.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -6,14 +6,15 @@ use std::process::Command;
 
 use crate::check;
 
-/// Makes the kernel end the program with SIGTERM when the thread that starts it ends, even by SIGKILL.
+/// Makes the kernel end the program with SIGTERM when the thread that starts it ends, even by
+/// SIGKILL.
 pub fn end_with_parent(command: &mut Command) -> &mut Command {
     let parent = std::process::id();
     let bind = move || {
         let signal = libc::SIGTERM as libc::c_ulong;
         // SAFETY: no memory is passed.
         check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }.into())?;
-        // The parent may be gone already.
+        // The parent may have exited already.
         // SAFETY: it takes nothing and cannot fail.
         match unsafe { libc::getppid() } == parent as libc::pid_t {
             true => Ok(()),

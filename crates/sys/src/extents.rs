@@ -1,4 +1,4 @@
-//! Where on its disk a file lies (FIEMAP).
+//! Where a file lies on its disk (FIEMAP).
 
 use std::fs::File;
 use std::io;
@@ -8,18 +8,18 @@ use crate::check;
 
 /// `FS_IOC_FIEMAP` of linux/fs.h.
 const FIEMAP: libc::c_ulong = 0xC020_660B;
-/// Extents asked for at once.
+/// Extents requested at once.
 const ASKED: usize = 512;
 /// 64-bit words of the kernel's `struct fiemap` and `struct fiemap_extent`.
 const HEAD: usize = 4;
 const EXTENT: usize = 7;
-/// Flags of an extent (linux/fiemap.h): the last one; its place is not known; it has none yet.
+/// Flags of an extent (linux/fiemap.h): the last one; location unknown; not yet allocated.
 const LAST: u64 = 1;
 const UNKNOWN: u64 = 2 | 4;
-/// A file in more pieces than this is not looked at to its end.
+/// If a file has more pieces than this, the rest is not examined.
 const MOST: usize = 1 << 20;
 
-/// A run of bytes that lie side by side in the file and on the disk.
+/// A run of bytes that are contiguous both in the file and on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     logical: u64,
@@ -27,25 +27,25 @@ struct Piece {
     len: u64,
 }
 
-/// How a file lies on its disk.
+/// How a file is laid out on its disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// Runs of bytes that lie side by side on the disk.
+    /// Runs of bytes that are contiguous on the disk.
     pub pieces: u64,
-    /// Blocks that the file has.
+    /// Number of blocks in the file.
     pub blocks: u64,
-    /// Of them, those that lie in several places: each costs the disk several reads.
+    /// Blocks that lie in several places: each costs the disk several reads.
     pub split: u64,
 }
 
 impl Layout {
-    /// How `file` lies on its disk, in blocks of `block_bytes` (at least 1). What was written a moment ago may have
-    /// no place yet and is not counted.
+    /// Returns the layout of `file` on its disk, in blocks of `block_bytes` (at least 1). Data that
+    /// was written a moment ago may not be allocated yet and is not counted.
     ///
     /// # Errors
     ///
-    /// What the kernel said; [`io::ErrorKind::Unsupported`] or `NotATTY` on file systems that cannot tell;
-    /// `Unsupported` for what is no file, too.
+    /// The kernel's error; [`io::ErrorKind::Unsupported`] or `NotATTY` on file systems that do not
+    /// support this; also `Unsupported` if it is not a regular file.
     pub fn of(file: &File, block_bytes: u64) -> io::Result<Layout> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
@@ -60,9 +60,9 @@ impl Layout {
     }
 }
 
-/// What the file's pieces mean for its blocks.
+/// Derives the layout of the blocks from the file's pieces.
 fn reckon(pieces: &[Piece], len: u64, block_bytes: u64) -> Layout {
-    // Each beginning of a piece within a block splits it; several within one count once.
+    // A block is split by each piece that begins within it; several within one block count once.
     let mut split = 0;
     let mut last = None;
     for piece in pieces.iter().skip(1) {
@@ -86,7 +86,8 @@ fn pieces(file: &File) -> io::Result<Vec<Piece>> {
     loop {
         // fm_start, fm_length, fm_flags and fm_mapped_extents, fm_extent_count and fm_reserved.
         words[..HEAD].copy_from_slice(&[start, u64::MAX - start, 0, count_word()]);
-        // SAFETY: a descriptor that lives for the call, and memory for the head and as many extents as it asks for.
+        // SAFETY: a descriptor that lives for the call, and memory for the head and as many extents
+        // as are requested.
         let result = unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP as _, words.as_mut_ptr()) };
         check(i64::from(result))?;
         let mapped = (high(words[2]) as usize).min(ASKED);
@@ -128,7 +129,7 @@ fn low(word: u64) -> u64 {
     }
 }
 
-/// The second one.
+/// The second half.
 fn high(word: u64) -> u64 {
     if cfg!(target_endian = "little") {
         word >> 32
@@ -178,10 +179,11 @@ mod tests {
         assert!(found.is_fragmented() && !layout(&whole).is_fragmented());
     }
 
-    /// Room given back within a file (`fallocate --punch-hole`) leaves it in pieces on any file system that can.
+    /// A punched hole (`fallocate --punch-hole`) splits a file into pieces on any file system that
+    /// supports it.
     #[test]
     fn a_file_with_a_hole_within_a_block_lies_in_pieces() {
-        // Beside the test program, on a disk: `/tmp` may be memory.
+        // Beside the test program, on a disk: `/tmp` may be in memory.
         let program = std::env::current_exe().unwrap();
         let path = program.with_file_name(format!("reelway-extents-{}", std::process::id()));
         let file = File::options()
@@ -195,7 +197,7 @@ mod tests {
         file.write_all_at(&vec![1; 3 << 16], 0).unwrap();
         file.sync_all().unwrap();
         let whole = Layout::of(&file, BLOCK);
-        // Sixteen KiB in the middle of the second block.
+        // 16 KiB in the middle of the second block.
         let (from, len) = (BLOCK as i64 + 16_384, 16_384);
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         // SAFETY: a descriptor that lives for the call, and numbers.

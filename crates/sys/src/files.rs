@@ -1,5 +1,5 @@
-//! What writing files wants beyond std: room reserved in advance, writes past the page cache, how much room there is,
-//! small files replaced as a whole; and where a file lies.
+//! File operations that std lacks: preallocation, writes that bypass the page cache, free space,
+//! atomic replacement of small files; and the file system on which a file lies.
 
 use std::ffi::CString;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::check;
 
-/// Opens an existing file for direct writes (`O_DIRECT`): offset, length and address of each must be
-/// aligned, as whole [`crate::region::Page`]s are. File systems that cannot say so here
-/// (`InvalidInput`) or at the first write.
+/// Opens an existing file for direct writes (`O_DIRECT`): the offset, length and address of each
+/// write must be aligned, as whole [`crate::region::Page`]s are. File systems without support fail
+/// here (`InvalidInput`) or at the first write.
 pub fn open_direct_for_writing(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
@@ -22,8 +22,8 @@ pub fn open_direct_for_writing(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// A new file in a directory, which is made if it is not there. The file has no name: it goes when it is closed, however the
-/// process ends.
+/// Creates a file without a name in a directory, which is created if it is missing. The file
+/// disappears when it is closed, however the process ends.
 pub fn unnamed(directory: &Path) -> io::Result<File> {
     fs::create_dir_all(directory)?;
     let unnamed = OpenOptions::new()
@@ -34,7 +34,7 @@ pub fn unnamed(directory: &Path) -> io::Result<File> {
     unnamed.or_else(|_| named_no_more(directory))
 }
 
-/// The same for file systems that have no files without names, such as NFS.
+/// The same for file systems without unnamed files, such as NFS.
 fn named_no_more(directory: &Path) -> io::Result<File> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -49,8 +49,9 @@ fn named_no_more(directory: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reserves room for the first `bytes` of a file without changing its length. File systems that cannot
-/// say [`io::ErrorKind::Unsupported`]; too little room is [`io::ErrorKind::StorageFull`].
+/// Reserves space for the first `bytes` of a file without changing its length. Without support by
+/// the file system, the error is [`io::ErrorKind::Unsupported`]; with too little space,
+/// [`io::ErrorKind::StorageFull`].
 pub fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     let bytes =
         libc::off_t::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
@@ -66,8 +67,8 @@ pub fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Gives the room of some bytes of a file back to its file system; they are zeros from then on. File systems that cannot say
-/// [`io::ErrorKind::Unsupported`].
+/// Returns the space of a byte range of a file to its file system; the range then reads as zeros.
+/// Without support by the file system, the error is [`io::ErrorKind::Unsupported`].
 pub fn give_back(file: &File, from: u64, bytes: u64) -> io::Result<()> {
     let offset = |at: u64| {
         libc::off_t::try_from(at).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))
@@ -86,21 +87,22 @@ pub fn room(path: &Path) -> io::Result<u64> {
     let path = c_path(path)?;
     // SAFETY: all-zero is a valid statvfs.
     let mut stats: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: a string that ends in zero, and a structure to be filled; both live for the call.
+    // SAFETY: a NUL-terminated string, and a structure to be filled; both live for the call.
     check(i64::from(unsafe {
         libc::statvfs(path.as_ptr(), &mut stats)
     }))?;
     Ok(stats.f_bavail.saturating_mul(stats.f_frsize))
 }
 
-/// Bytes that a file takes on its disk; `None`: it is no file.
+/// Bytes that a file occupies on its disk; `None` if it is not a regular file.
 pub fn allocated(metadata: &Metadata) -> Option<u64> {
     metadata
         .is_file()
         .then(|| metadata.blocks().saturating_mul(512))
 }
 
-/// Writes a small file, and makes its directory: whole and on the disk, or the one of before stays.
+/// Writes a small file, and creates its directory. Either the complete new file is on the disk, or
+/// the old one stays.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
@@ -112,7 +114,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::rename(&new, path)
 }
 
-/// Whether a file lies in a file system that a program provides (FUSE).
+/// Whether a file lies in a user-space file system (FUSE).
 pub fn is_fuse(file: &File) -> io::Result<bool> {
     // SAFETY: all-zero is a valid statfs.
     let mut stats: libc::statfs = unsafe { std::mem::zeroed() };
@@ -133,7 +135,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt;
 
-    /// Beside the test program, on a disk: `/tmp` may be memory.
+    /// Beside the test program, on a disk: `/tmp` may be in memory.
     fn directory(name: &str) -> std::path::PathBuf {
         let program = std::env::current_exe().unwrap();
         let path = program.with_file_name(format!("reelway-sys-{name}-{}", std::process::id()));
@@ -160,7 +162,7 @@ mod tests {
         replace(&path, b"one").unwrap();
         replace(&path, b"two").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"two");
-        // Where the new one cannot be written.
+        // The new file cannot be written.
         fs::create_dir(path.with_extension("new")).unwrap();
         assert!(replace(&path, b"three").is_err());
         assert_eq!(fs::read(&path).unwrap(), b"two");
@@ -183,7 +185,7 @@ mod tests {
                 reelway_skip::skipped!("the file system of {} reserves nothing", dir.display());
             }
         }
-        // A file system may have a limit for files, or none and too little room.
+        // A file system may have a file size limit, or none but too little space.
         let error = reserve(&file, 1 << 62).unwrap_err();
         assert!(
             matches!(

@@ -1,5 +1,6 @@
-//! A directory that is held open: what is done in it goes by its descriptor, and paths below it are resolved
-//! without following a symbolic link. So nobody who changes the tree under way can lead a write out of it.
+//! A directory that is held open. Operations in it go through its descriptor, and paths below it
+//! are resolved without following symbolic links. So changing the tree meanwhile cannot divert a
+//! write out of it.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -11,22 +12,22 @@ use std::path::{Component, Path};
 
 use crate::{FileIdentity, check};
 
-/// How often a resolution is tried again that a rename elsewhere disturbed (`EAGAIN` of `openat2`).
+/// How often a resolution is retried that a rename elsewhere disturbed (`EAGAIN` of `openat2`).
 const ATTEMPTS: usize = 16;
 
 /// An open directory.
 #[derive(Debug)]
 pub struct Folder(File);
 
-/// Whether an error of this module says that a symbolic link is in the way.
+/// Whether an error of this module means that a symbolic link is in the way.
 pub fn is_link_in_the_way(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ELOOP | libc::EXDEV))
 }
 
 impl Folder {
-    /// Opens a directory that is trusted as it is: links on the way are followed.
+    /// Opens a directory whose path is trusted: links in the path are followed.
     pub fn open(path: &Path) -> io::Result<Folder> {
-        // `open` has no name for where we are.
+        // `open` does not accept an empty path for the current directory.
         let path = match path.as_os_str().is_empty() {
             true => Path::new("."),
             false => path,
@@ -38,8 +39,8 @@ impl Folder {
         Ok(Folder(file))
     }
 
-    /// Opens a directory below this one; an empty path is the directory itself. Only names are resolved: a
-    /// symbolic link anywhere is an error ([`is_link_in_the_way`]), and so is `..`.
+    /// Opens a directory below this one; an empty path is the directory itself. Only names are
+    /// resolved: a symbolic link anywhere is an error ([`is_link_in_the_way`]), and so is `..`.
     pub fn below(&self, path: &Path) -> io::Result<Folder> {
         let path = names_only(path)?;
         match self.below_at_once(&path) {
@@ -51,13 +52,13 @@ impl Folder {
         }
     }
 
-    /// Opens a directory below this one as [`Folder::below`] does, and makes those on the way that are missing.
-    /// What is made is on the disk when this returns.
+    /// Opens a directory below this one as [`Folder::below`] does, and creates missing ones on the
+    /// way. New directories are on the disk when this returns.
     pub fn make_below(&self, path: &Path) -> io::Result<Folder> {
         self.below_by_steps(&names_only(path)?, true)
     }
 
-    /// `openat2` resolves the whole path in one call.
+    /// Resolves the whole path in one call, by `openat2`.
     fn below_at_once(&self, path: &[CString]) -> io::Result<Folder> {
         let mut joined = path
             .iter()
@@ -75,8 +76,8 @@ impl Folder {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            // SAFETY: a descriptor, a string that ends in zero and a structure of the size told, all of which live
-            // for the call.
+            // SAFETY: a descriptor, a NUL-terminated string and a structure of the given size, all
+            // of which live for the call.
             let opened = check(unsafe {
                 libc::syscall(
                     libc::SYS_openat2,
@@ -87,7 +88,7 @@ impl Folder {
                 )
             });
             match opened {
-                // SAFETY: a new descriptor, which is nobody else's.
+                // SAFETY: a new descriptor, which nothing else owns.
                 Ok(fd) => return Ok(Folder(unsafe { File::from_raw_fd(fd as RawFd) })),
                 Err(error)
                     if attempt < ATTEMPTS
@@ -97,17 +98,17 @@ impl Folder {
         }
     }
 
-    /// Opens one directory after the other.
+    /// Opens one directory after another.
     fn below_by_steps(&self, path: &[CString], make: bool) -> io::Result<Folder> {
         let mut at = Folder(self.0.try_clone()?);
         for name in path {
             at = match at.step(name) {
                 Err(error) if make && error.kind() == io::ErrorKind::NotFound => {
-                    // SAFETY: a descriptor and a string that ends in zero; both live for the call.
+                    // SAFETY: a descriptor and a NUL-terminated string; both live for the call.
                     let made = unsafe { libc::mkdirat(at.0.as_raw_fd(), name.as_ptr(), 0o777) };
                     match check(made.into()) {
                         Ok(_) => at.sync()?,
-                        // Somebody else was faster.
+                        // Another process was faster.
                         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                         Err(error) => return Err(error),
                     }
@@ -122,7 +123,7 @@ impl Folder {
     fn step(&self, name: &CString) -> io::Result<Folder> {
         match self.open_at(name, libc::O_RDONLY | libc::O_DIRECTORY) {
             Ok(file) => Ok(Folder(file)),
-            // What the kernel also says of a link that is not followed.
+            // The kernel also reports this for a link that is not followed.
             Err(error) if error.raw_os_error() == Some(libc::ENOTDIR) => match self.is_link(name) {
                 true => Err(io::Error::from_raw_os_error(libc::ELOOP)),
                 false => Err(error),
@@ -131,14 +132,14 @@ impl Folder {
         }
     }
 
-    /// Opens what has this name here, unless it is a link.
+    /// Opens the entry of this name here, unless it is a link.
     fn open_at(&self, name: &CString, flags: i32) -> io::Result<File> {
         let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         loop {
-            // SAFETY: a descriptor and a string that ends in zero; both live for the call.
+            // SAFETY: a descriptor and a NUL-terminated string; both live for the call.
             let opened = unsafe { libc::openat(self.0.as_raw_fd(), name.as_ptr(), flags, 0o666) };
             match check(opened.into()) {
-                // SAFETY: a new descriptor, which is nobody else's.
+                // SAFETY: a new descriptor, which nothing else owns.
                 Ok(fd) => return Ok(unsafe { File::from_raw_fd(fd as RawFd) }),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -154,7 +155,8 @@ impl Folder {
     fn stat(&self, name: &CString, flags: i32) -> io::Result<libc::stat> {
         // SAFETY: all-zero is a valid stat.
         let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: a descriptor, a string that ends in zero and a structure to be filled; all live for the call.
+        // SAFETY: a descriptor, a NUL-terminated string and a structure to be filled; all live for
+        // the call.
         let done = unsafe { libc::fstatat(self.0.as_raw_fd(), name.as_ptr(), &mut stat, flags) };
         check(done.into())?;
         Ok(stat)
@@ -167,7 +169,8 @@ impl Folder {
         Ok(of((&one).into()) == of((&two).into()))
     }
 
-    /// Which file has this name here; `None`: nothing has it. A link in this place is followed for this look.
+    /// Returns the identity of the file of this name; `None` if there is none. Here a link is
+    /// followed.
     pub fn identity(&self, name: &OsStr) -> io::Result<Option<FileIdentity>> {
         match self.stat(&one_name(name)?, 0) {
             Ok(stat) => Ok(Some(FileIdentity {
@@ -184,7 +187,7 @@ impl Folder {
         }
     }
 
-    /// Whether anything has this name here, be it a link that leads nowhere.
+    /// Whether an entry of this name exists here, including dangling links.
     pub fn has(&self, name: &OsStr) -> io::Result<bool> {
         match self.stat(&one_name(name)?, libc::AT_SYMLINK_NOFOLLOW) {
             Ok(_) => Ok(true),
@@ -193,7 +196,8 @@ impl Folder {
         }
     }
 
-    /// Opens a file here to read it; a link is an error, and so is what a read could wait for.
+    /// Opens a file here for reading; a link is an error, and so is anything on which a read could
+    /// block.
     pub fn read(&self, name: &OsStr) -> io::Result<File> {
         let file = self.open_at(&one_name(name)?, libc::O_RDONLY | libc::O_NONBLOCK)?;
         match file.metadata()?.is_file() {
@@ -202,14 +206,15 @@ impl Folder {
         }
     }
 
-    /// Makes a file here for reading and writing; [`io::ErrorKind::AlreadyExists`] where anything has the name.
+    /// Creates a file here for reading and writing; [`io::ErrorKind::AlreadyExists`] if the name is
+    /// taken.
     pub fn create_new(&self, name: &OsStr) -> io::Result<File> {
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
         self.open_at(&one_name(name)?, flags)
     }
 
-    /// Opens a file here once more, for direct writes (see [`crate::files::open_direct_for_writing`]). Fails
-    /// where the name has come to be another file's.
+    /// Opens a file here once more, for direct writes (see
+    /// [`crate::files::open_direct_for_writing`]). Fails if the name now belongs to another file.
     pub fn again_for_direct_writing(&self, name: &OsStr, file: &File) -> io::Result<File> {
         let direct = self.open_at(&one_name(name)?, libc::O_WRONLY | libc::O_DIRECT)?;
         let (one, two) = (file.metadata()?, direct.metadata()?);
@@ -220,13 +225,15 @@ impl Folder {
         }
     }
 
-    /// Renames within this directory, over what has the new name. A link there is replaced, not followed.
+    /// Renames within this directory, replacing any entry with the new name. A link of that name is
+    /// replaced, not followed.
     pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         self.renameat2(&one_name(from)?, &one_name(to)?, 0)
     }
 
-    /// Renames within this directory if nothing has the new name yet, else [`io::ErrorKind::AlreadyExists`].
-    /// Where the file system cannot do both in one step, it looks first.
+    /// Renames within this directory if the new name is free, else
+    /// [`io::ErrorKind::AlreadyExists`]. If the file system cannot do both in one step, the name is
+    /// checked first.
     pub fn rename_to_new(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         let renamed = self.renameat2(&one_name(from)?, &one_name(to)?, libc::RENAME_NOREPLACE);
         match renamed {
@@ -242,10 +249,10 @@ impl Folder {
 
     fn renameat2(&self, from: &CString, to: &CString, flags: u32) -> io::Result<()> {
         let here = self.0.as_raw_fd();
-        // SAFETY: descriptors, and strings that end in zero; all live for the call.
+        // SAFETY: descriptors, and NUL-terminated strings; all live for the call.
         let renamed = unsafe {
             match flags {
-                // The plain call is known wherever there are directories.
+                // The plain call is supported everywhere.
                 0 => libc::renameat(here, from.as_ptr(), here, to.as_ptr()),
                 flags => libc::renameat2(here, from.as_ptr(), here, to.as_ptr(), flags),
             }
@@ -253,17 +260,17 @@ impl Folder {
         check(renamed.into()).map(|_| ())
     }
 
-    /// Takes a name away: a file, or a link, not what it leads to.
+    /// Removes a name: a file, or a link, but not its target.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         let name = one_name(name)?;
-        // SAFETY: a descriptor and a string that ends in zero; both live for the call.
+        // SAFETY: a descriptor and a NUL-terminated string; both live for the call.
         check(unsafe { libc::unlinkat(self.0.as_raw_fd(), name.as_ptr(), 0) }.into()).map(|_| ())
     }
 
-    /// Brings the directory's names to the disk.
+    /// Writes the directory's entries to the disk.
     pub fn sync(&self) -> io::Result<()> {
         match self.0.sync_all() {
-            // Some file systems have nothing to write there.
+            // Some file systems have nothing to write here.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
             done => done,
         }
@@ -278,9 +285,9 @@ impl Folder {
         Ok(stats.f_bavail.saturating_mul(stats.f_frsize))
     }
 
-    /// All names in this directory but `.` and `..`.
+    /// All names in this directory except `.` and `..`.
     pub fn names(&self) -> io::Result<Vec<OsString>> {
-        // A description of its own, so that reading does not move ours.
+        // A separate open file description, so that reading does not move the position of ours.
         let own: OwnedFd = self
             .open_at(&c".".into(), libc::O_RDONLY | libc::O_DIRECTORY)?
             .into();
@@ -295,9 +302,9 @@ impl Folder {
         }
         let mut names = Vec::new();
         let outcome = loop {
-            // SAFETY: the calling thread's own errno, to tell the end from an error.
+            // SAFETY: the calling thread's own errno, to distinguish the end from an error.
             unsafe { *libc::__errno_location() = 0 };
-            // SAFETY: a stream that is open, and used by this thread only.
+            // SAFETY: an open stream, used by this thread only.
             let entry = unsafe { libc::readdir(stream) };
             if entry.is_null() {
                 let error = io::Error::last_os_error();
@@ -306,7 +313,7 @@ impl Folder {
                     _ => Err(error),
                 };
             }
-            // SAFETY: an entry's name ends in zero, and stays until the next read.
+            // SAFETY: an entry's name is NUL-terminated, and stays until the next read.
             let name = unsafe { std::ffi::CStr::from_ptr((*entry).d_name.as_ptr()) };
             if !matches!(name.to_bytes(), b"." | b"..") {
                 names.push(OsString::from_vec(name.to_bytes().to_vec()));
@@ -318,7 +325,7 @@ impl Folder {
     }
 }
 
-/// The names of a path that has nothing else.
+/// The components of a path that consists of names only.
 fn names_only(path: &Path) -> io::Result<Vec<CString>> {
     path.components()
         .filter(|part| !matches!(part, Component::CurDir))
@@ -329,7 +336,7 @@ fn names_only(path: &Path) -> io::Result<Vec<CString>> {
         .collect()
 }
 
-/// A name without a way.
+/// Checks that this is a single name, not a path.
 fn one_name(name: &OsStr) -> io::Result<CString> {
     let bytes = name.as_bytes();
     if matches!(bytes, b"" | b"." | b"..") || bytes.contains(&b'/') {
@@ -353,7 +360,7 @@ mod tests {
         path
     }
 
-    /// Both ways to resolve a path, where the kernel has both.
+    /// Resolves a path in both ways, if the kernel supports both.
     fn ways(folder: &Folder, path: &str) -> Vec<io::Result<Folder>> {
         let names = names_only(Path::new(path)).unwrap();
         let at_once = folder.below_at_once(&names);

@@ -1,9 +1,10 @@
-//! What makes a file the same file.
+//! The identity of a file.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// A file's identity: an index or a cached block made from it is good as long as this is the same.
+/// A file's identity: an index or a cached block made from it is valid as long as this does not
+/// change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileIdentity {
     /// Device number of the file system.
@@ -12,21 +13,22 @@ pub struct FileIdentity {
     pub inode: u64,
     /// Length in bytes.
     pub size: u64,
-    /// Last change of its contents, ns since 1970.
+    /// Last modification of its contents, in ns since 1970.
     pub mtime_ns: i64,
 }
 
-/// The bit of a device's number that no file has: it tells a film that lies on another server.
+/// The bit of a device number that no local file has: it marks a film on another server.
 const REMOTE: u64 = 1 << 63;
-/// The upper half of a device's number by which a film there is a recording, whose number stays while it grows. Another film has
-/// it by chance, once in two thousand million, which does no harm: no other version has the same number.
+/// The upper half of the device number of a remote recording, which keeps its number while it
+/// grows. Another film has this value by chance, once in two thousand million. This does no harm:
+/// no other version has the same number.
 const RECORDING: u64 = 0xc7ec_0d1b << 32;
-/// The half that it is in.
+/// The mask of the upper half.
 const UPPER: u64 = 0xffff_ffff << 32;
 
 impl FileIdentity {
-    /// That of `size` bytes on another server, last changed then (ns since 1970), which this number names: their address and
-    /// version.
+    /// The identity of a remote file with `size` bytes, last modified at `mtime_ns` (ns since
+    /// 1970). `number` identifies its address and version.
     pub fn remote(number: u128, size: u64, mtime_ns: i64) -> FileIdentity {
         FileIdentity {
             device: (number >> 64) as u64 | REMOTE,
@@ -36,8 +38,8 @@ impl FileIdentity {
         }
     }
 
-    /// That of a recording on another server, which has so many bytes now. This number names its address and what its server
-    /// calls it while it grows.
+    /// The identity of a remote recording that has `size` bytes now. `number` identifies its
+    /// address and the name that its server uses while it grows.
     pub fn remote_recording(number: u128, size: u64, mtime_ns: i64) -> FileIdentity {
         FileIdentity {
             device: (number >> 64) as u64 & !UPPER | RECORDING,
@@ -45,7 +47,7 @@ impl FileIdentity {
         }
     }
 
-    /// The identity that a recording on another server keeps while it grows; `None`: it is none.
+    /// The identity that a remote recording keeps while it grows; `None` if it is not one.
     pub fn of_recording(&self) -> Option<FileIdentity> {
         (self.device & UPPER == RECORDING).then_some(FileIdentity {
             size: 0,
@@ -54,35 +56,36 @@ impl FileIdentity {
         })
     }
 
-    /// That of a view of this file, which has so many bytes.
+    /// The identity of a view of this file with `size` bytes.
     pub fn of_view(self, size: u64) -> FileIdentity {
         FileIdentity {
-            // No file is on such a device.
+            // No file has such a device number.
             device: !self.device,
             size,
             ..self
         }
     }
 
-    /// Whether it is that of this file, or of a view of it.
+    /// Whether it is the identity of this file, or of a view of it.
     pub fn is_of(&self, file: FileIdentity) -> bool {
         *self == file || *self == file.of_view(self.size)
     }
 
-    /// Whether this file may have become `now` by growing: it is the same file, and not shorter. That what it had is unchanged,
-    /// its [`Mark`](crate::Mark) says; of one on another server, its number.
+    /// Whether this file may have become `now` by growing: it is the same file, and not shorter.
+    /// That its old contents are unchanged is shown by its [`Mark`](crate::Mark), or for a remote
+    /// file by its number.
     pub fn may_have_grown_into(&self, now: &FileIdentity) -> bool {
         let is_same = (self.device, self.inode) == (now.device, now.inode);
         is_same && self.size <= now.size && self.mtime_ns <= now.mtime_ns
     }
 
-    /// Whether it is a film on another server.
+    /// Whether the film is on another server.
     pub fn is_remote(&self) -> bool {
         self.device & REMOTE != 0
     }
 
-    /// The number of a film on another server: the same on every server that reads the same version of it from the same
-    /// address. `None` for a file of this machine.
+    /// The number of a remote film: the same on every server that reads the same version of it from
+    /// the same address. `None` for a local file.
     pub fn number(&self) -> Option<u128> {
         self.is_remote()
             .then(|| u128::from(self.device) << 64 | u128::from(self.inode))
@@ -103,7 +106,7 @@ impl From<&Metadata> for FileIdentity {
     }
 }
 
-/// A device number as the kernel's files write it: major and minor.
+/// A device number as in the kernel's files: major and minor.
 pub fn device_numbers(device: u64) -> (u32, u32) {
     (libc::major(device), libc::minor(device))
 }

@@ -1,7 +1,7 @@
 //! Kernel TLS: connections whose records the kernel encrypts and decrypts (linux/tls.h, `networking/tls` in the kernel's
 //! documentation).
 //!
-//! The handshake is somebody else's: this begins with its keys.
+//! The handshake is done elsewhere: this module starts with its keys.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -10,22 +10,22 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use crate::check;
 use crate::options::set;
 
-/// `TLS_TX`, `TLS_RX`: keys for sending, and for what is received.
+/// `TLS_TX`, `TLS_RX`: the directions of sending and receiving.
 const SENDING: libc::c_int = 1;
 const RECEIVING: libc::c_int = 2;
 /// `TLS_SET_RECORD_TYPE`, `TLS_GET_RECORD_TYPE`.
 const SET_RECORD_TYPE: libc::c_int = 1;
 const GET_RECORD_TYPE: libc::c_int = 2;
-/// Types of records (RFC 8446, section 5.1).
+/// Record types (RFC 8446, section 5.1).
 const ALERT: u8 = 21;
 const DATA: u8 = 23;
-/// An alert: a warning, `close_notify` (RFC 8446, section 6).
+/// A `close_notify` alert with the level warning (RFC 8446, section 6).
 const CLOSE_NOTIFY: [u8; 2] = [1, 0];
-/// Bytes of a control message with the type of a record.
+/// Size of a control message with a record type.
 // SAFETY: arithmetic.
 const CONTROL: usize = unsafe { libc::CMSG_SPACE(1) } as usize;
 
-/// A version of TLS.
+/// A TLS version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// 1.2
@@ -34,7 +34,7 @@ pub enum Version {
     Tls13,
 }
 
-/// What records are encrypted with.
+/// The key with which records are encrypted.
 #[derive(Clone, Copy, Debug)]
 pub enum Key<'a> {
     /// AES-128 in GCM
@@ -45,7 +45,7 @@ pub enum Key<'a> {
     ChaCha20Poly1305(&'a [u8; 32]),
 }
 
-/// One direction of a connection, from its next record on.
+/// The state of one direction of a connection, from its next record on.
 #[derive(Clone, Copy, Debug)]
 pub struct Secrets<'a> {
     /// The version of the connection.
@@ -108,15 +108,16 @@ impl Key<'_> {
     }
 }
 
-/// What the kernel does: versions with the keys of their ciphers, which are all zero.
+/// The ciphers that the kernel supports: versions with all-zero keys of their ciphers.
 #[derive(Clone, Debug, Default)]
 pub struct Ciphers(Vec<(Version, Key<'static>)>);
 
 impl Ciphers {
-    /// Those that a connection of this machine to itself can be given.
+    /// Finds those that a connection of this machine to itself accepts.
     ///
     /// # Errors
-    /// There are none: why not. `NotFound`: the kernel has no TLS, or not what its ciphers are made of.
+    /// There are none; the error says why. `NotFound`: the kernel lacks TLS, or the algorithms of
+    /// its ciphers.
     pub fn find() -> io::Result<Ciphers> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let mut found = Vec::new();
@@ -135,7 +136,7 @@ impl Ciphers {
         }
     }
 
-    /// Whether the kernel can be given such a key.
+    /// Whether the kernel supports this version with this kind of key.
     pub fn have(&self, version: Version, key: Key<'_>) -> bool {
         let mut all = self.0.iter();
         all.any(|(of, one)| *of == version && one.is_of_cipher(&key))
@@ -156,26 +157,26 @@ fn is_done(listener: &TcpListener, version: Version, key: Key<'_>) -> io::Result
     receive(connection.as_fd(), &secrets)
 }
 
-/// Prepares a connection for [`send`] and [`receive`]. Until then it is as before.
+/// Prepares a connection for [`send`] and [`receive`]; until those are called, it is unchanged.
 ///
 /// # Errors
-/// `NotFound`: the kernel has no TLS; otherwise what it said.
+/// `NotFound`: the kernel lacks TLS; otherwise the kernel's error.
 pub fn prepare(connection: BorrowedFd<'_>) -> io::Result<()> {
     set(connection, libc::IPPROTO_TCP, libc::TCP_ULP, *b"tls\0")
 }
 
-/// Lets the kernel encrypt what is written from now on.
+/// Makes the kernel encrypt everything written from now on.
 ///
 /// # Errors
-/// What the kernel said: it does not know the cipher, say.
+/// The kernel's error, for example for an unknown cipher.
 pub fn send(connection: BorrowedFd<'_>, secrets: &Secrets<'_>) -> io::Result<()> {
     begin(connection, SENDING, secrets)
 }
 
-/// Lets the kernel decrypt what comes from now on; it is read with [`read`].
+/// Makes the kernel decrypt everything received from now on; it is read with [`read`].
 ///
 /// # Errors
-/// As of [`send`].
+/// As for [`send`].
 pub fn receive(connection: BorrowedFd<'_>, secrets: &Secrets<'_>) -> io::Result<()> {
     begin(connection, RECEIVING, secrets)
 }
@@ -218,21 +219,22 @@ fn begin(
     }
 }
 
-/// What was read of a connection.
+/// The result of a read from a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// So many bytes of data; 0: the connection was closed.
+    /// Bytes of data; 0: the connection was closed.
     Data(usize),
-    /// An alert: the other side closes the connection, or found an error.
+    /// An alert: the peer closes the connection, or found an error.
     Alert,
     /// A record of another type, such as a handshake that changes keys.
     Other(u8),
 }
 
-/// Reads of a connection whose records the kernel decrypts. Never blocks.
+/// Reads from a connection whose records the kernel decrypts. Never blocks.
 ///
 /// # Errors
-/// `WouldBlock`: nothing has come; otherwise what the kernel said. A record that is not the other side's is `EBADMSG`.
+/// `WouldBlock`: nothing has arrived; otherwise the kernel's error. A record that fails
+/// authentication is `EBADMSG`.
 pub fn read(connection: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<Read> {
     let mut slice = libc::iovec {
         iov_base: into.as_mut_ptr().cast(),
@@ -241,7 +243,7 @@ pub fn read(connection: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<Read> {
     let mut control = Control([0; CONTROL]);
     let mut message = message(&mut slice, &mut control);
     loop {
-        // SAFETY: the message refers to room that is borrowed for the call.
+        // SAFETY: the message refers to buffers that are borrowed for the call.
         let read =
             unsafe { libc::recvmsg(connection.as_raw_fd(), &mut message, libc::MSG_DONTWAIT) };
         match check(read as i64) {
@@ -265,10 +267,11 @@ pub fn read(connection: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<Read> {
     }
 }
 
-/// Tells the other side that nothing more comes (`close_notify`), and how many bytes that took. Never blocks.
+/// Sends the peer a `close_notify`: no more data follows. Returns the number of bytes that were
+/// sent. Never blocks.
 ///
 /// # Errors
-/// `WouldBlock`: there is no room for it; otherwise what the kernel said.
+/// `WouldBlock`: there is no room for it; otherwise the kernel's error.
 pub fn close(connection: BorrowedFd<'_>) -> io::Result<usize> {
     let mut alert = CLOSE_NOTIFY;
     let mut slice = libc::iovec {
@@ -277,7 +280,7 @@ pub fn close(connection: BorrowedFd<'_>) -> io::Result<usize> {
     };
     let mut control = Control([0; CONTROL]);
     let message = message(&mut slice, &mut control);
-    // SAFETY: there is room for a header and a byte, which is what is written.
+    // SAFETY: there is room for a header and a byte, and no more is written.
     unsafe {
         let header = libc::CMSG_FIRSTHDR(&message);
         (*header).cmsg_level = libc::SOL_TLS;
@@ -291,7 +294,7 @@ pub fn close(connection: BorrowedFd<'_>) -> io::Result<usize> {
     check(sent as i64).map(|sent| sent as usize)
 }
 
-/// Room for a control message, where such a message may lie.
+/// Room for a control message, with its alignment.
 #[repr(C, align(8))]
 struct Control([u8; CONTROL]);
 

@@ -1,32 +1,32 @@
 //! Every `unsafe` line of Reelway.
 //!
-//! What lives here: what the kernel offers and std does not. Each module shows a safe interface, so
+//! The crate wraps kernel features that std does not offer. Each module has a safe interface, so
 //! that every other crate is `forbid(unsafe_code)`:
 //!
-//! - [`region`]: one mapped region of memory, cut into pages that are owned like boxes
-//! - [`reads`]: files read into such pages through a ring (io_uring)
-//! - [`udp`]: UDP sockets, and a whole turn's packets in one call, with segmentation by the kernel (GSO)
-//! - [`uring`]: whether rings (io_uring) can be had, and why not
-//! - [`extents`]: where on its disk a file lies (FIEMAP)
-//! - [`marks`]: what packets are marked with, for the queues on their way
-//! - [`files`]: room reserved in advance, direct writes
-//! - [`folder`]: directories held open, and what is done in them without following links
-//! - [`once`]: memory in which every byte is written once
-//! - [`splice`]: such bytes given to a socket without a copy
+//! - [`region`]: a mapped memory region, divided into pages that are owned like boxes
+//! - [`reads`]: file reads into such pages through a ring (io_uring)
+//! - [`udp`]: UDP sockets; all packets of a turn in one call, with segmentation by the kernel (GSO)
+//! - [`uring`]: whether rings (io_uring) are available, and if not, why
+//! - [`extents`]: where a file lies on its disk (FIEMAP)
+//! - [`marks`]: marks on packets for the queues along their path
+//! - [`files`]: preallocation, direct writes
+//! - [`folder`]: directories that are held open, and operations in them that follow no links
+//! - [`once`]: memory in which every byte is written only once
+//! - [`splice`]: handing such bytes to a socket without a copy
 //! - [`ktls`]: connections whose records the kernel encrypts (kernel TLS)
-//! - [`tcp`]: gathering writes that never block, rates of connections
-//! - [`wake`]: sleeping to an absolute time, with another thread able to end it
+//! - [`tcp`]: gathering writes that never block, rate limits of connections
+//! - [`wake`]: sleeping until an absolute time, interruptible by another thread
 //! - [`time`]: the kernel's clocks, CPU time
-//! - [`tsc`]: the processor's time stamp counter, and the clocks it is compared with
-//! - [`alloc`]: an allocator that counts, for tests
+//! - [`tsc`]: the processor's time stamp counter, and the clocks that it is compared with
+//! - [`alloc`]: a counting allocator, for tests
 //! - [`limits`]: descriptors, locked memory, priority and processor of a thread
-//! - [`children`]: programs that this one starts, and their end
-//! - [`parts`]: films in several files that follow each other
-//! - [`path`]: packets that are never cut into fragments
-//! - [`pipes`]: what becomes of a program whose output nobody reads any more
-//! - [`netlink`]: by which interface packets leave, and through which queue
+//! - [`children`]: child processes and their termination
+//! - [`parts`]: films that consist of several consecutive files
+//! - [`path`]: packets that are never fragmented
+//! - [`pipes`]: what happens to a program when nobody reads its output any more
+//! - [`netlink`]: the interface and queue through which packets leave
 //!
-//! Depends on no other room.
+//! Depends on no other crate of the workspace.
 
 pub mod alloc;
 pub mod children;
@@ -59,7 +59,7 @@ pub use direct::open_direct;
 pub use identity::{FileIdentity, device_numbers};
 pub use mark::Mark;
 
-/// The result of a call that returns -1 on error.
+/// Turns the result of a call that returns -1 on error into a `Result`.
 pub(crate) fn check(result: i64) -> std::io::Result<i64> {
     if result < 0 {
         Err(std::io::Error::last_os_error())

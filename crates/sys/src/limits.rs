@@ -1,12 +1,12 @@
-//! Limits the system sets on a process.
+//! Resource limits, priorities and processors of processes and threads.
 
 use std::io;
 use std::time::Duration;
 
 use crate::check;
 
-/// Raises the number of descriptors this process may open to the most it may ask for (its hard
-/// limit), and returns that number.
+/// Raises the number of descriptors that this process may open to its hard limit, and returns that
+/// number.
 pub fn raise_descriptors() -> io::Result<u64> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
@@ -26,7 +26,7 @@ pub fn raise_descriptors() -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
-/// How much memory this process may lock, in bytes; `u64::MAX` without a limit.
+/// The amount of memory that this process may lock, in bytes; `u64::MAX` if unlimited.
 pub fn locked_memory() -> u64 {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
@@ -39,8 +39,8 @@ pub fn locked_memory() -> u64 {
     }
 }
 
-/// How much memory there is for this process, in bytes: of the machine, or less where its control group (version 2) or
-/// one above it may have less. `None` where the system does not tell.
+/// The memory available to this process, in bytes: that of the machine, or less if its control
+/// group (version 2) or a parent group has a lower limit. `None` if it cannot be determined.
 pub fn memory() -> Option<u64> {
     let read = |path: &std::path::Path| std::fs::read_to_string(path).ok();
     let information = read("/proc/meminfo".as_ref())?;
@@ -53,7 +53,7 @@ pub fn memory() -> Option<u64> {
     let group = groups.lines().find_map(|line| line.strip_prefix("0::/"));
     let root = std::path::Path::new("/sys/fs/cgroup");
     let mut directory = root.join(group.unwrap_or_default());
-    // `max` is no number: no limit.
+    // `max` is not a number and means no limit.
     while directory.starts_with(root) {
         let limit = read(&directory.join("memory.max")).and_then(|text| text.trim().parse().ok());
         most = most.min(limit.unwrap_or(u64::MAX));
@@ -64,8 +64,8 @@ pub fn memory() -> Option<u64> {
     Some(most)
 }
 
-/// Gives the calling thread this nice value, -20 (goes first) to 19, where the process may
-/// (`CAP_SYS_NICE` or RLIMIT_NICE for one below its present value).
+/// Gives the calling thread this nice value, -20 (highest priority) to 19, if the process may set
+/// it (lower values than now need `CAP_SYS_NICE` or RLIMIT_NICE).
 pub fn set_thread_nice(nice: i32) -> io::Result<()> {
     // SAFETY: takes numbers only; 0 is the calling thread.
     check(i64::from(unsafe {
@@ -74,22 +74,22 @@ pub fn set_thread_nice(nice: i32) -> io::Result<()> {
     .map(drop)
 }
 
-/// Asks that the calling, ordinary thread be given the processor for `slice` at a time, 0.1 ms to 100 ms
-/// (Linux 6.12 or later; nothing comes of it before). Who asks for little at a time waits less for it
-/// when it wakes: the scheduler chooses by the end of the slice (EEVDF). Its nice value stays; so does a real-time
-/// priority that it has, with which it waits for no ordinary thread.
+/// Requests time slices of this length, 0.1 ms to 100 ms, for the calling thread if it is an
+/// ordinary one (Linux 6.12 or later; earlier kernels ignore it). A thread with short slices waits
+/// less when it wakes: the scheduler chooses by the end of the slice (EEVDF). The nice value stays,
+/// and so does a real-time priority, with which a thread never waits for ordinary ones.
 ///
 /// # Errors
 ///
-/// `EPERM` where the thread's scheduling may not be changed.
+/// `EPERM` if the thread's scheduling may not be changed.
 pub fn set_thread_slice(slice: Duration) -> io::Result<()> {
     // SAFETY: takes numbers only; 0 is the calling thread.
     let policy = check(i64::from(unsafe { libc::sched_getscheduler(0) }))?;
     if policy & !i64::from(libc::SCHED_RESET_ON_FORK) != i64::from(libc::SCHED_OTHER) {
         return Ok(());
     }
-    // SAFETY: takes numbers only; 0 is the calling thread. Its nice value is none of errno's business: a
-    // thread has one.
+    // SAFETY: takes numbers only; 0 is the calling thread. `errno` need not be checked: every
+    // thread has a nice value.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
     let attributes = libc::sched_attr {
         size: size_of::<libc::sched_attr>() as u32,
@@ -101,18 +101,18 @@ pub fn set_thread_slice(slice: Duration) -> io::Result<()> {
         sched_deadline: 0,
         sched_period: 0,
     };
-    // SAFETY: `attributes` is a sched_attr of the size it says, to be read; 0 is the calling thread.
+    // SAFETY: `attributes` is a sched_attr of the stated size, to be read; 0 is the calling thread.
     check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) }).map(drop)
 }
 
-/// Gives the calling thread this real-time priority (`SCHED_FIFO`, 1 to 99): it goes before all ordinary
-/// threads and real-time ones of lower priority, as long as it wants to run. What it starts is ordinary
-/// again.
+/// Gives the calling thread this real-time priority (`SCHED_FIFO`, 1 to 99): it runs before all
+/// ordinary threads and real-time ones of lower priority, as long as it wants to. Its children are
+/// ordinary again.
 ///
 /// # Errors
 ///
-/// `EPERM` where the process may not (`CAP_SYS_NICE`, or RLIMIT_RTPRIO), `EINVAL` for a priority that is
-/// none.
+/// `EPERM` if the process lacks the privilege (`CAP_SYS_NICE`, or RLIMIT_RTPRIO), `EINVAL` for an
+/// invalid priority.
 pub fn set_thread_realtime(priority: u8) -> io::Result<()> {
     let parameters = libc::sched_param {
         sched_priority: priority.into(),
@@ -124,14 +124,14 @@ pub fn set_thread_realtime(priority: u8) -> io::Result<()> {
     .map(drop)
 }
 
-/// Most processors that [`set_thread_core`] can name.
+/// The number of processors that [`set_thread_core`] can address.
 pub const MAX_CORES: usize = libc::CPU_SETSIZE as usize;
 
-/// Has the calling thread run on this processor only, counted from 0 as the kernel does.
+/// Pins the calling thread to this processor, counted from 0 as the kernel does.
 ///
 /// # Errors
 ///
-/// `EINVAL` where there is no such processor, or the process may not use it.
+/// `EINVAL` if the processor does not exist, or the process may not use it.
 pub fn set_thread_core(core: usize) -> io::Result<()> {
     if core >= MAX_CORES {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -180,14 +180,14 @@ mod tests {
         std::thread::spawn(|| {
             super::set_thread_nice(3).unwrap();
             super::set_thread_slice(Duration::from_micros(500)).unwrap();
-            // SAFETY: an all-zero sched_attr is one.
+            // SAFETY: an all-zero sched_attr is valid.
             let mut read: libc::sched_attr = unsafe { std::mem::zeroed() };
             let size = size_of::<libc::sched_attr>();
             // SAFETY: `read` is a sched_attr of `size` bytes, to be written.
             let result =
                 unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut read, size, 0) };
             assert_eq!((result, read.sched_nice), (0, 3));
-            // What an older kernel does not know it does not tell.
+            // An older kernel does not report what it does not know.
             assert!(
                 [0, 500_000].contains(&read.sched_runtime),
                 "{}",
@@ -204,7 +204,8 @@ mod tests {
             Ok(()) => {
                 super::set_thread_slice(Duration::from_micros(500)).unwrap();
                 let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
-                // Behind the name, which may hold anything: fields 40 and 41, rt_priority and policy.
+                // After the name, which may contain anything: fields 40 and 41, rt_priority and
+                // policy.
                 let fields: Vec<&str> = stat
                     .rsplit(')')
                     .next()

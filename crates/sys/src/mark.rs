@@ -1,4 +1,4 @@
-//! By what a file that has grown is known to be the same.
+//! How a file that has grown is recognised as the same file.
 
 use std::fs::File;
 use std::io;
@@ -6,20 +6,23 @@ use std::os::unix::fs::FileExt;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// Bytes of which a sum is kept at each of the two places.
+/// Bytes that are hashed at each of the two places.
 const BYTES: u64 = 4 << 10;
 
-/// Some of the first bytes of a film that count, and the last ones that its file had, as a sum (XXH3-64).
+/// A checksum (XXH3-64) of the film's first relevant bytes, and of the last bytes that its file
+/// had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// Where the first of the bytes lie. Ahead of them, some programs write again when they end.
+    /// The offset of the first of these bytes. What lies before it is rewritten by some programs
+    /// when they finish.
     pub from: u64,
-    /// The sum.
+    /// The checksum.
     pub sum: u64,
 }
 
 impl Mark {
-    /// Of the bytes from `from` on, and of the last ones of the first `size` bytes of a file.
+    /// The mark of the bytes from `from` on, and of the last ones of the first `size` bytes of a
+    /// file.
     ///
     /// # Errors
     /// The file cannot be read, or is shorter.

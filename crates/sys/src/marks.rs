@@ -1,41 +1,41 @@
-//! What packets are marked with, for the queues on their way: the differentiated services code point that routers
-//! see (RFC 2474), and the priority by which this machine's own queues sort (`SO_PRIORITY`).
+//! Marks on packets for the queues along their path: the differentiated services code point for
+//! routers (RFC 2474), and the priority by which this machine's own queues sort (`SO_PRIORITY`).
 //!
-//! A viewer who is to be told something waits behind the media of all others where a link is nearly full: three
-//! times for a refusal (SYN-ACK, description, answer). What is said is little, so it goes first.
+//! On a nearly full link, a message to a viewer waits behind the media of all others: three times
+//! for a refusal (SYN-ACK, description, answer). Such messages are small, so they go first.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::{check, options};
 
-/// Marks of what is said: answers, descriptions, playlists, reports.
+/// Marks of control traffic: answers, descriptions, playlists, reports.
 const SAID: (u8, u8) = (
     // CS5, signalling (RFC 4594 section 3.2).
-    40, // Before RTP (`TC_PRIO_CONTROL`). Wants CAP_NET_ADMIN or CAP_NET_RAW.
+    40, // Before RTP (`TC_PRIO_CONTROL`). Needs CAP_NET_ADMIN or CAP_NET_RAW.
     7,
 );
 
 /// The highest priority that needs no privilege (`TC_PRIO_INTERACTIVE`).
 const HIGHEST_FOR_ALL: u8 = 6;
 
-/// Marks all that a socket sends. Of a listening one that is the first packet to each peer (SYN-ACK); the connections
-/// that it takes begin without a priority.
+/// Marks all packets that a socket sends. For a listening one, that is the first packet to each
+/// peer (SYN-ACK); the connections that it accepts start without a priority.
 ///
-/// Where a priority of 7 is not allowed, 6 is set.
+/// If a priority of 7 is not permitted, 6 is set.
 ///
 /// # Errors
-/// What the kernel said; what is sent then is marked as before, or in part.
+/// The kernel's error; the marks are then unchanged, or set in part.
 pub fn set(socket: BorrowedFd<'_>, dscp: u8, priority: u8) -> io::Result<()> {
     let tos = libc::c_int::from(dscp.min(63)) << 2;
     if is_ipv6(socket)? {
         options::set(socket, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, tos)?;
-        // It is used for mapped addresses; a socket that reaches none may refuse it.
+        // It is used for mapped addresses; a socket that cannot reach any may refuse it.
         let _ = options::set(socket, libc::IPPROTO_IP, libc::IP_TOS, tos);
     } else {
         options::set(socket, libc::IPPROTO_IP, libc::IP_TOS, tos)?;
     }
-    // After the code point, which sets it too.
+    // After the code point, which also sets the priority.
     let to = |priority: u8| {
         options::set(
             socket,
@@ -54,38 +54,39 @@ pub fn set(socket: BorrowedFd<'_>, dscp: u8, priority: u8) -> io::Result<()> {
     }
 }
 
-/// Marks a socket as one over which things are said, and no media sent yet.
+/// Marks a socket as one for control traffic that carries no media yet.
 ///
 /// # Errors
-/// As of [`set`].
+/// As for [`set`].
 pub fn set_said(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, SAID.0, SAID.1)
 }
 
-/// Marks a connection as one of bulk: nothing goes after it.
+/// Marks a connection as bulk traffic, which has no precedence.
 ///
 /// # Errors
-/// As of [`set`].
+/// As for [`set`].
 pub fn set_bulk(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, 0, 0)
 }
 
-/// The priority of what goes after all else (`TC_PRIO_FILLER`): the last band of `pfifo_fast` and `prio`.
+/// The priority of traffic that goes after all other (`TC_PRIO_FILLER`): the last band of
+/// `pfifo_fast` and `prio`.
 pub const LAST: u8 = 1;
 
-/// Marks a connection as one of files: what goes after all else on this machine. `dscp` says the same to the network where it
-/// should know: 1 is LE, lower effort (RFC 8622).
+/// Marks a connection as one for files, which goes after all other traffic on this machine. `dscp`
+/// says the same to the network, if it is to know: 1 is LE, lower effort (RFC 8622).
 ///
 /// # Errors
-/// As of [`set`].
+/// As for [`set`].
 pub fn set_last(socket: BorrowedFd<'_>, dscp: u8) -> io::Result<()> {
     set(socket, dscp, LAST)
 }
 
-/// The priority that a socket's packets have in this machine's queues.
+/// The priority of a socket's packets in this machine's queues.
 ///
 /// # Errors
-/// What the kernel said.
+/// The kernel's error.
 pub fn priority(socket: BorrowedFd<'_>) -> io::Result<u8> {
     value(socket, libc::SOL_SOCKET, libc::SO_PRIORITY).map(|priority| priority as u8)
 }

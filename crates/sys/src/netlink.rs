@@ -1,5 +1,5 @@
-//! What the kernel says of the ways out of this machine (rtnetlink(7)): which interface a packet leaves
-//! by, and which queue stands before it.
+//! What the kernel knows about the routes out of this machine (rtnetlink(7)): by which interface a
+//! packet leaves, and which queue it passes.
 
 use std::io;
 use std::net::IpAddr;
@@ -11,11 +11,11 @@ use crate::check;
 const MESSAGE: usize = 16;
 const ROUTE: usize = 12;
 const QUEUE: usize = 20;
-/// The parent of the queue that stands first (`TC_H_ROOT`, linux/pkt_sched.h; libc lacks it).
+/// The parent of the root queue (`TC_H_ROOT`, linux/pkt_sched.h; missing in libc).
 const ROOT: u32 = u32::MAX;
-/// Most bytes of answers that are read at once; the kernel puts no more together (`NLMSG_GOODSIZE`).
+/// The maximum size of an answer in bytes: the kernel's own limit (`NLMSG_GOODSIZE`).
 const ANSWER: usize = 8 << 10;
-/// Most answers that are read before it is given up.
+/// The maximum number of answers that are read before giving up.
 const MOST_ANSWERS: usize = 64;
 
 /// The queue (qdisc) of an interface.
@@ -26,11 +26,11 @@ struct Queue {
     parent: u32,
 }
 
-/// The number of the interface by which packets to `to` leave.
+/// Returns the index of the interface by which packets to `to` leave.
 ///
 /// # Errors
 ///
-/// What the kernel said: there is no way to there, say.
+/// The kernel's error, such as a missing route.
 pub fn egress(to: IpAddr) -> io::Result<u32> {
     let mut address = Vec::with_capacity(16);
     let family = match to.to_canonical() {
@@ -60,12 +60,13 @@ pub fn egress(to: IpAddr) -> io::Result<u32> {
     found.ok_or_else(|| io::Error::from_raw_os_error(libc::ENETUNREACH))
 }
 
-/// Whether packets that leave by the interface number `interface` wait in fq queues, which hold each
-/// packet until its departure time (`SO_TXTIME`); elsewhere such times are ignored without a word.
+/// Whether packets that leave by the interface with the index `interface` wait in fq queues, which
+/// hold each packet until its departure time (`SO_TXTIME`); other queues silently ignore such
+/// times.
 ///
 /// # Errors
 ///
-/// What the kernel said.
+/// The kernel's error.
 pub fn keeps_departures(interface: u32) -> io::Result<bool> {
     let mut body = vec![0; QUEUE];
     body[4..8].copy_from_slice(&interface.to_ne_bytes());
@@ -77,7 +78,7 @@ pub fn keeps_departures(interface: u32) -> io::Result<bool> {
         |kind, queue| {
             let word =
                 |at: usize| Some(u32::from_ne_bytes(queue.get(at..at + 4)?.try_into().ok()?));
-            // Kernels give the queues of all interfaces, whichever was asked for.
+            // Kernels list the queues of all interfaces, whichever was asked for.
             if kind == libc::RTM_NEWQDISC && word(4)? == interface {
                 let name = attribute(queue.get(QUEUE..)?, libc::TCA_KIND)?;
                 let name = name.split(|byte| *byte == 0).next()?;
@@ -93,8 +94,8 @@ pub fn keeps_departures(interface: u32) -> io::Result<bool> {
     Ok(all_fq(&queues))
 }
 
-/// Whether all packets pass an fq: at the root, or below a root that only spreads over the device's
-/// own queues.
+/// Whether all packets pass an fq: at the root, or below a root that only distributes them over the
+/// device's queues.
 fn all_fq(queues: &[Queue]) -> bool {
     let Some(root) = queues.iter().find(|queue| queue.parent == ROOT) else {
         return false;
@@ -124,8 +125,8 @@ fn attribute(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
     }
 }
 
-/// Asks the kernel, and shows each answer's kind and body to `take`; an answer that is not as it should
-/// be (`None`) is left out.
+/// Sends a request to the kernel, and passes each answer's kind and body to `take`; malformed
+/// answers (`None`) are skipped.
 fn ask(
     kind: u16,
     flags: u16,
@@ -140,7 +141,7 @@ fn ask(
             libc::NETLINK_ROUTE,
         )
     }))?;
-    // SAFETY: a new descriptor that nobody else owns.
+    // SAFETY: a new descriptor that nothing else owns.
     let socket = unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) };
     let mut request = Vec::with_capacity(MESSAGE + body.len());
     request.extend_from_slice(&((MESSAGE + body.len()) as u32).to_ne_bytes());
@@ -159,8 +160,8 @@ fn ask(
     } as i64)?;
     let mut answer = [0u8; ANSWER];
     for _ in 0..MOST_ANSWERS {
-        // SAFETY: the buffer lives through the call, which writes no further than its length. The kernel
-        // has answered by now, or begun to: it is never waited for long.
+        // SAFETY: the buffer lives through the call, which does not write past its end. The kernel
+        // has answered by now, or begun to, so this never waits long.
         let bytes = check(unsafe {
             libc::recv(
                 socket.as_raw_fd(),
@@ -194,7 +195,7 @@ fn ask(
     Err(io::Error::from_raw_os_error(libc::EMSGSIZE))
 }
 
-/// Length and kind of the first message, and whether it is one of several.
+/// Length and kind of the first message, and whether it is part of a multipart answer.
 fn head(messages: &[u8]) -> Option<(usize, u16, bool)> {
     let len = u32::from_ne_bytes(messages.get(..4)?.try_into().ok()?) as usize;
     let kind = u16::from_ne_bytes(messages.get(4..6)?.try_into().ok()?);

@@ -1,10 +1,11 @@
-//! Memory in which every byte is written once.
+//! Memory in which every byte is written only once.
 //!
-//! Bytes that were given to a socket without a copy ([`crate::splice`]) may leave, or leave again, at any time until the
-//! connection is gone: a peer that has acknowledged them says nothing of copies of packets that still wait in a queue. So memory
-//! that is given away must never hold anything else. Here it cannot: what was put into a [`Frame`] stays as it is, and when its
-//! last user is gone the frame's memory goes back to the kernel, which keeps what sockets still have. A frame that takes its place
-//! has memory of its own.
+//! Bytes that were handed to a socket without a copy ([`crate::splice`]) may be sent, or sent
+//! again, at any time until the connection is gone: even if the peer has acknowledged them, copies
+//! of their packets may still wait in a queue. So memory that is given away must never hold
+//! anything else. This module guarantees that: the contents of a [`Frame`] never change, and when
+//! its last user is gone, the frame's memory returns to the kernel, which keeps what sockets still
+//! hold. A new frame at the same address has memory of its own.
 
 use std::io;
 use std::ops::{Deref, Range};
@@ -14,19 +15,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::region::ALIGNMENT;
 
-/// Bytes of a frame.
+/// Size of a frame in bytes.
 pub const FRAME: usize = 2 << 20;
 
-/// Addresses for a number of frames.
+/// A range of addresses for a number of frames.
 #[derive(Debug)]
 pub struct Addresses {
     base: NonNull<u8>,
     frames: usize,
-    /// Numbers of frames that are not there.
+    /// Indices of unused frames.
     free: Mutex<Vec<usize>>,
 }
 
-// SAFETY: addresses alone; what lies there is reached through pieces, which are written before they are shared.
+// SAFETY: only addresses; the memory is reached through pieces, which are written before they are
+// shared.
 unsafe impl Send for Addresses {}
 // SAFETY: as above.
 unsafe impl Sync for Addresses {}
@@ -38,14 +40,15 @@ impl Drop for Addresses {
     }
 }
 
-/// Maps new memory, or none (`PROT_NONE`), at an address or where the kernel likes.
+/// Maps new memory, or reserves addresses (`PROT_NONE`), at a given address or where the kernel
+/// chooses.
 fn map(at: Option<NonNull<u8>>, bytes: usize, protection: libc::c_int) -> io::Result<NonNull<u8>> {
     let (address, fixed) = match at {
         Some(at) => (at.as_ptr().cast(), libc::MAP_FIXED),
         None => (std::ptr::null_mut(), 0),
     };
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
-    // SAFETY: a new mapping; where the address is given, it is of ours, and of a frame that nobody has.
+    // SAFETY: a new mapping; a given address is ours, and belongs to a frame that is not in use.
     let base = unsafe { libc::mmap(address, bytes, protection, flags, -1, 0) };
     if base == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
@@ -54,10 +57,10 @@ fn map(at: Option<NonNull<u8>>, bytes: usize, protection: libc::c_int) -> io::Re
 }
 
 impl Addresses {
-    /// Reserves addresses for frames; memory is taken when frames are.
+    /// Reserves addresses for frames; memory is taken only by frames in use.
     ///
     /// # Errors
-    /// There are not so many addresses, or none is asked for.
+    /// There are not enough addresses, or `frames` is 0.
     pub fn reserve(frames: usize) -> io::Result<Arc<Addresses>> {
         let bytes = frames
             .checked_mul(FRAME)
@@ -69,10 +72,10 @@ impl Addresses {
         }))
     }
 
-    /// A new frame; `None`: all are there.
+    /// Returns a new frame; `None` if all are in use.
     ///
     /// # Errors
-    /// The kernel gives no memory.
+    /// The kernel provides no memory.
     pub fn frame(self: &Arc<Self>) -> io::Result<Option<Frame>> {
         let Some(number) = self.free().pop() else {
             return Ok(None);
@@ -88,33 +91,33 @@ impl Addresses {
             libc::PROT_READ | libc::PROT_WRITE,
         )?;
         let base = frame.base().as_ptr().cast();
-        // Film bytes say nothing in a core dump but make it huge. Small pages: a packet keeps the page in which its bytes lie,
-        // whoever sent it, and would keep two megabytes of a large one.
+        // Film data is of no use in a core dump and makes it huge. Small pages: a queued packet
+        // keeps the page in which its bytes lie, and would keep 2 MiB of a large one.
         // SAFETY: the whole of our own mapping; advice changes no contents.
         unsafe {
             libc::madvise(base, FRAME, libc::MADV_DONTDUMP);
             libc::madvise(base, FRAME, libc::MADV_NOHUGEPAGE);
         }
-        // Where it may not be locked, it can be swapped out; the pool says so of itself.
+        // If it cannot be locked, it may be swapped out; the pool reports that for its own memory.
         // SAFETY: as above.
         unsafe { libc::mlock2(base, FRAME, libc::MLOCK_ONFAULT as libc::c_uint) };
         Ok(Some(frame))
     }
 
-    /// Frames that are there.
+    /// The number of frames in use.
     pub fn in_use(&self) -> usize {
         self.frames - self.free().len()
     }
 
-    /// These bytes as ones that are never written again, if they lie here.
+    /// Returns these bytes as `Written` if they lie in this range.
     pub fn find<'a>(&self, bytes: &'a [u8]) -> Option<Written<'a>> {
         let offset = (bytes.as_ptr() as usize).checked_sub(self.base.as_ptr() as usize)?;
-        // Nobody has bytes here but of pieces.
+        // Only pieces give out bytes in this range.
         (offset < self.frames * FRAME).then_some(Written(bytes))
     }
 
     fn free(&self) -> std::sync::MutexGuard<'_, Vec<usize>> {
-        // Numbers: a panic cannot have left half of one.
+        // Plain numbers: a panic cannot leave one half-written.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -131,22 +134,22 @@ impl Deref for Written<'_> {
     }
 }
 
-/// Two megabytes of memory that are written once, piece by piece.
+/// 2 MiB of memory that is written once, piece by piece.
 #[derive(Debug)]
 pub struct Frame {
     number: usize,
-    /// Bytes that are, or are being, written.
+    /// Bytes that have been, or are being, written.
     used: AtomicUsize,
     addresses: Arc<Addresses>,
 }
 
 impl Frame {
     fn base(&self) -> NonNull<u8> {
-        // SAFETY: within the addresses, as its number is.
+        // SAFETY: the frame's index lies within the range.
         unsafe { self.addresses.base.add(self.number * FRAME) }
     }
 
-    /// Puts a copy of these bytes behind what is there; `None`: no room is left for them.
+    /// Appends a copy of these bytes; `None` if no room is left for them.
     pub fn put(self: &Arc<Self>, bytes: &[u8]) -> Option<Piece> {
         let room = bytes.len().checked_next_multiple_of(ALIGNMENT)?;
         let start = self
@@ -155,7 +158,8 @@ impl Frame {
                 used.checked_add(room).filter(|used| *used <= FRAME)
             });
         let start = start.ok()?;
-        // SAFETY: within the frame, which is mapped, and nobody else was given these bytes of it, or will be.
+        // SAFETY: within the frame, which is mapped; no other piece has these bytes, or will have
+        // them.
         unsafe {
             let to = self.base().add(start);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len());
@@ -170,14 +174,14 @@ impl Frame {
 
 impl Drop for Frame {
     fn drop(&mut self) {
-        // In one step, so that nothing else can be mapped there meanwhile.
+        // In one step, so that nothing else can be mapped there in between.
         if map(Some(self.base()), FRAME, libc::PROT_NONE).is_ok() {
             self.addresses.free().push(self.number);
         }
     }
 }
 
-/// Bytes of a frame, which stays as long as this or a clone of it.
+/// Bytes of a frame, which lives as long as this or a clone of it.
 #[derive(Clone, Debug)]
 pub struct Piece {
     frame: Arc<Frame>,
@@ -186,10 +190,10 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// A part of it.
+    /// Returns a part of it.
     ///
     /// # Panics
-    /// It has no such part.
+    /// The range is not within the piece.
     pub fn part(&self, range: Range<usize>) -> Piece {
         assert!(
             range.start <= range.end && range.end <= self.bytes,
@@ -206,7 +210,8 @@ impl Piece {
 
 impl AsRef<[u8]> for Piece {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: written by `put` before this piece was made, and never again; mapped as long as the frame.
+        // SAFETY: written by `put` before this piece was made, and never again; mapped as long as
+        // the frame lives.
         unsafe {
             std::slice::from_raw_parts(self.frame.base().add(self.start).as_ptr(), self.bytes)
         }

@@ -5,14 +5,15 @@ use std::os::fd::AsRawFd;
 
 use crate::check;
 
-/// Sets an option whose value is a plain structure or number of the kernel's.
+/// Sets an option whose value is a plain kernel structure or number.
 pub(crate) fn set<T: Copy>(
     socket: impl AsRawFd,
     level: libc::c_int,
     name: libc::c_int,
     value: T,
 ) -> io::Result<()> {
-    // SAFETY: `value` is to be read, and tells its size; the kernel refuses one that is not the option's.
+    // SAFETY: `value` is only read, with its size given; the kernel refuses a size that does not
+    // fit the option.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

@@ -1,5 +1,5 @@
-//! Films in several files that follow each other: those in a folder `NAME.parts`, and the VOBs of a title of a DVD
-//! (`VTS_01_1.VOB`, `VTS_01_2.VOB`, …).
+//! Films that consist of several consecutive files: those in a folder `NAME.parts`, and the VOBs of
+//! a DVD title (`VTS_01_1.VOB`, `VTS_01_2.VOB`, …).
 
 use std::cmp::Ordering;
 use std::ffi::OsStr;
@@ -14,9 +14,9 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::FileIdentity;
 
-/// What the name of a folder of parts ends with.
+/// The suffix of a folder of parts.
 const ENDING: &[u8] = b".parts";
-/// Most files of a film: each is held open while it is played.
+/// The maximum number of files of a film: each is held open while the film plays.
 const MOST: usize = 256;
 
 /// Whether a folder of this name is a film in several files.
@@ -30,13 +30,13 @@ pub fn is_folder(name: &OsStr) -> bool {
 pub struct Vob {
     /// The title: `VTS_01`.
     pub title: String,
-    /// Which of its VOBs: 1 to 9. (0 is its menu, which is none of them.)
+    /// Its number within the title: 1 to 9. (0 is the menu and does not count.)
     pub number: u8,
     extension: String,
 }
 
 impl Vob {
-    /// That of this file name; `None`: it is another one's.
+    /// The VOB with this file name; `None` if the name is not that of a VOB.
     pub fn of(name: &OsStr) -> Option<Vob> {
         let name = name.to_str()?;
         let (stem, extension) = name.rsplit_once('.')?;
@@ -56,7 +56,7 @@ impl Vob {
         })
     }
 
-    /// Whether this VOB, which lies there, is one of several of its title.
+    /// Whether this VOB, which lies at `path`, is one of several of its title.
     pub fn is_in_parts(&self, path: &Path) -> bool {
         let is_there = |number| path.with_file_name(self.sibling(number)).is_file();
         match self.number {
@@ -65,20 +65,20 @@ impl Vob {
         }
     }
 
-    /// The name of this title's VOB of another number.
+    /// The name of the VOB of this title with another number.
     pub fn sibling(&self, number: u8) -> String {
         format!("{}_{number}.{}", self.title, self.extension)
     }
 }
 
-/// Whether the film at `path` is in several files, or in a folder for them.
+/// Whether the film at `path` consists of several files, or is a folder for them.
 pub fn are_at(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default();
     let is_one_of_several = |vob: Vob| vob.is_in_parts(path);
     (is_folder(name) && path.is_dir()) || Vob::of(name).is_some_and(is_one_of_several)
 }
 
-/// The files of the film at `path`, in their order: of most films the only one.
+/// Returns the files of the film at `path`, in order: a single one for most films.
 ///
 /// # Errors
 /// The folder cannot be read, is empty, or has more than 256 files.
@@ -99,7 +99,7 @@ fn of_folder(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(path)? {
         let entry = entry?;
-        // Hidden files are half-written downloads and the like.
+        // Hidden files are partial downloads and the like.
         if !entry.file_name().as_bytes().starts_with(b".") && entry.path().is_file() {
             files.push(entry.path());
         }
@@ -119,7 +119,7 @@ fn of_folder(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// As people sort names: without regard to case, and "Part 2" before "Part 10".
+/// Compares names as people sort them: case-insensitively, with "Part 2" before "Part 10".
 pub fn natural(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (
         a.chars().flat_map(char::to_lowercase).peekable(),
@@ -153,7 +153,7 @@ pub fn natural(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Which film it is whose files are these.
+/// The identity of the film that consists of these files.
 fn identity_of(files: &[FileIdentity]) -> FileIdentity {
     let (Some(first), true) = (files.first(), files.len() != 1) else {
         return files.first().copied().unwrap_or(FileIdentity {
@@ -179,10 +179,10 @@ fn identity_of(files: &[FileIdentity]) -> FileIdentity {
     }
 }
 
-/// Which film lies at `path`, in one file or in several.
+/// Returns the identity of the film at `path`, whether it has one file or several.
 ///
 /// # Errors
-/// A file is not there, or is none.
+/// A file is missing, or is not a regular file.
 pub fn identity(path: &Path) -> io::Result<FileIdentity> {
     let files = of(path)?.into_iter();
     let identities = files.map(|file| Ok(FileIdentity::from(&fs::metadata(file)?)));
@@ -192,17 +192,17 @@ pub fn identity(path: &Path) -> io::Result<FileIdentity> {
 /// An open file of a film.
 #[derive(Debug)]
 pub struct Part {
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
-    /// It.
+    /// The open file.
     pub file: Arc<File>,
-    /// Bytes of the film before it.
+    /// Bytes of the film that precede it.
     pub start: u64,
-    /// Bytes of it.
+    /// Its length in bytes.
     pub len: u64,
 }
 
-/// A film in open files that follow each other: of most films the only one.
+/// A film as open files that follow each other: a single one for most films.
 #[derive(Debug)]
 pub struct Parts {
     parts: Vec<Part>,
@@ -213,7 +213,7 @@ impl Parts {
     /// Opens the film at `path`.
     ///
     /// # Errors
-    /// A file cannot be opened, or is none.
+    /// A file cannot be opened, or is not a regular file.
     pub fn open(path: &Path) -> io::Result<Parts> {
         let mut parts = Vec::new();
         let mut identities = Vec::new();
@@ -241,15 +241,15 @@ impl Parts {
         })
     }
 
-    /// Which film it was when it was opened.
+    /// The film's identity when it was opened.
     pub fn identity(&self) -> FileIdentity {
         self.identity
     }
 
-    /// Which film it is now.
+    /// Returns the film's current identity.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The file's metadata cannot be read.
     pub fn identity_now(&self) -> io::Result<FileIdentity> {
         if let Some(file) = self.only() {
             return Ok(FileIdentity::from(&file.metadata()?));
@@ -259,12 +259,12 @@ impl Parts {
         Ok(identity_of(&identities.collect::<io::Result<Vec<_>>>()?))
     }
 
-    /// Its files, in their order.
+    /// The film's files, in order.
     pub fn all(&self) -> &[Part] {
         &self.parts
     }
 
-    /// Its file, unless it has several.
+    /// The film's file, unless it has several.
     pub fn only(&self) -> Option<&File> {
         match self.parts.as_slice() {
             [only] => Some(&only.file),
@@ -272,23 +272,23 @@ impl Parts {
         }
     }
 
-    /// The number of the file that has this byte of the film; of bytes behind its end, of the last one.
+    /// The index of the file that holds this byte of the film; past the end, that of the last file.
     pub fn number_at(&self, offset: u64) -> usize {
         let after = self.parts.partition_point(|part| part.start <= offset);
-        // Empty ones have no bytes.
+        // Empty files hold no bytes.
         after.saturating_sub(1)
     }
 
     /// Reads bytes of the film.
     ///
     /// # Errors
-    /// A file cannot be read, or the film ends before.
+    /// A file cannot be read, or the film ends too early.
     pub fn read_exact_at(&self, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
         let mut number = self.number_at(offset);
         while !bytes.is_empty() {
             let part = self.parts.get(number).ok_or(io::ErrorKind::UnexpectedEof)?;
             let within = offset - part.start;
-            // The last one tells what is wrong.
+            // The last file is read to the full length, so that it reports the error.
             let len = match number + 1 == self.parts.len() {
                 true => bytes.len(),
                 false => bytes.len().min(part.len.saturating_sub(within) as usize),

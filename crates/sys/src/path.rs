@@ -1,15 +1,16 @@
-//! Packets as large as a way carries: sockets whose packets are never cut into fragments.
+//! Sockets whose packets are never fragmented, to find the largest packet that a path carries.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
 use crate::options;
 
-/// Forbids fragments of what a socket sends: neither this machine nor a router may cut its packets, and what the kernel knows of
-/// a smaller network on the way is not used. For measuring (`IP_PMTUDISC_PROBE`).
+/// Forbids fragmentation of a socket's packets: neither this machine nor a router may fragment
+/// them, and what the kernel knows of a smaller path MTU is ignored. For measurements
+/// (`IP_PMTUDISC_PROBE`).
 ///
 /// # Errors
-/// What the kernel said.
+/// The kernel's error.
 pub fn forbid_fragments(socket: BorrowedFd<'_>, is_v6: bool) -> io::Result<()> {
     let (level, name, value) = match is_v6 {
         true => (
@@ -26,7 +27,7 @@ pub fn forbid_fragments(socket: BorrowedFd<'_>, is_v6: bool) -> io::Result<()> {
     options::set(socket, level, name, value)
 }
 
-/// Whether a packet was not sent because the network of this machine takes none as large.
+/// Whether a packet was not sent because it is too large for this machine's network.
 pub fn is_too_large(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EMSGSIZE)
 }
@@ -39,11 +40,11 @@ mod tests {
     use super::*;
     use crate::check;
 
-    /// What the kernel says of a socket's option.
+    /// The value of a socket option.
     fn option(socket: &UdpSocket, level: libc::c_int, name: libc::c_int) -> libc::c_int {
         let (mut value, mut size) = (0, size_of::<libc::c_int>() as libc::socklen_t);
         let to = std::ptr::from_mut(&mut value).cast();
-        // SAFETY: both are written while the call lasts, and the first is as large as the second says.
+        // SAFETY: both are written during the call, and the first is as large as the second says.
         let result =
             unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, to, &raw mut size) };
         check(i64::from(result)).unwrap();

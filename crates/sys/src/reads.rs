@@ -1,9 +1,10 @@
-//! Reads of files into a region's pages through an io_uring: many under way at once, by one thread.
+//! File reads into a region's pages through an io_uring: many at once, issued by one thread.
 //!
-//! A [`Reads`] belongs to the thread that made it. A page handed to it is the kernel's until its read is
-//! done; it comes back with the result. The region is registered with the ring piece by piece as it is
-//! first read into (`IORING_REGISTER_BUFFERS_UPDATE`), which saves the kernel looking up its pages at
-//! every read; where the limit of locked memory forbids that, reads go the plain way.
+//! A [`Reads`] belongs to the thread that made it. The kernel owns a page from the call until the
+//! read is done; the page comes back with the result. Each piece of the region is registered with
+//! the ring when it is first read into (`IORING_REGISTER_BUFFERS_UPDATE`), so that the kernel need
+//! not look up its pages at every read. If the limit on locked memory forbids this, ordinary reads
+//! are used.
 
 use std::fs::File;
 use std::io;
@@ -16,17 +17,17 @@ use crate::check;
 use crate::region::{LARGE, Mapping, Page};
 use crate::uring;
 
-/// Marks the completion that only wakes.
+/// Marks the completion that only wakes the thread.
 const WAKE: u64 = u64::MAX;
 
-/// A read that is done, or that the kernel would not take.
+/// A read that is done, or that was not accepted.
 #[derive(Debug)]
 pub struct Done<T> {
-    /// What it was read into, the caller's again.
+    /// The page that was read into; it belongs to the caller again.
     pub page: Page,
-    /// What the caller gave along.
+    /// The caller's tag.
     pub tag: T,
-    /// Bytes read, or what the kernel said.
+    /// Bytes read, or the kernel's error.
     pub result: io::Result<usize>,
 }
 
@@ -42,28 +43,29 @@ struct UnderWay<T> {
 pub struct Waker(Arc<OwnedFd>);
 
 impl Waker {
-    /// Has [`Reads::wait`] return, now or at its next call.
+    /// Makes [`Reads::wait`] return, now or at its next call.
     pub fn wake(&self) {
         let one = 1u64;
-        // SAFETY: writes 8 bytes of a local to an eventfd. It fails only where its count is at its
-        // most, and then the ring's thread wakes anyway.
+        // SAFETY: writes 8 bytes of a local to an eventfd. This fails only if its count is at its
+        // maximum, and then the ring's thread wakes anyway.
         unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
     }
 }
 
-/// Pieces of one mapping that are registered.
+/// The registered pieces of one mapping.
 struct Fixed {
     mapping: Arc<Mapping>,
     registered: Vec<bool>,
 }
 
-/// Reads under way, and those done.
+/// A ring and its reads in flight.
 pub struct Reads<T> {
     ring: IoUring,
     slots: Vec<Option<UnderWay<T>>>,
     free: Vec<u32>,
     waker: Waker,
-    /// What the eventfd is read into; boxed, so that the kernel's address of it stays.
+    /// The target of reads from the eventfd; boxed, so that its address stays the same for the
+    /// kernel.
     count: Box<u64>,
     wake_armed: bool,
     fixed: Option<Fixed>,
@@ -77,17 +79,17 @@ impl<T> std::fmt::Debug for Reads<T> {
 }
 
 impl<T> Reads<T> {
-    /// A ring of this thread for at most `depth` reads at once (1 to 1024).
+    /// Makes a ring for this thread with at most `depth` reads in flight (1 to 1024).
     ///
     /// # Errors
     ///
-    /// What the kernel said; [`crate::uring::why_not`] puts it in words.
+    /// The kernel's error; [`crate::uring::why_not`] describes it.
     pub fn new(depth: usize) -> io::Result<Reads<T>> {
         let depth = depth.clamp(1, 1024);
         let ring = uring::new((depth as u32 + 1).next_power_of_two())?;
         // SAFETY: makes a descriptor.
         let event = check(i64::from(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) }))?;
-        // SAFETY: a descriptor just made, which nobody else owns.
+        // SAFETY: a new descriptor, which nothing else owns.
         let event = unsafe { OwnedFd::from_raw_fd(event as i32) };
         Ok(Reads {
             ring,
@@ -101,27 +103,28 @@ impl<T> Reads<T> {
         })
     }
 
-    /// What ends a [`Reads::wait`] from another thread.
+    /// Returns a handle that ends [`Reads::wait`] from another thread.
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
-    /// Reads under way.
+    /// Reads in flight.
     pub fn under_way(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether it takes another read.
+    /// Whether it can accept another read.
     pub fn has_room(&self) -> bool {
         !self.free.is_empty()
     }
 
-    /// Why the region is not registered, told once; none where it is, or was not yet read into.
+    /// Why the region could not be registered, returned once; `None` if it is registered, or was
+    /// not yet read into.
     pub fn take_fixed_refused(&mut self) -> Option<io::Error> {
         self.fixed_refused.take()
     }
 
-    /// The number of the registered buffer that holds the `len` bytes at `offset` of `mapping`.
+    /// The index of the registered buffer that holds the `len` bytes at `offset` of `mapping`.
     fn buffer(&mut self, mapping: &Arc<Mapping>, offset: usize, len: usize) -> Option<u16> {
         let piece = mapping.piece;
         let chunk = offset / piece;
@@ -129,7 +132,7 @@ impl<T> Reads<T> {
             return None;
         }
         if self.fixed.is_none() {
-            // One mapping a ring, once: nothing is tried again where it was refused.
+            // One mapping per ring, once: a refused registration is not retried.
             let chunks = mapping.bytes.div_ceil(piece);
             let chunks = match self.ring.submitter().register_buffers_sparse(chunks as u32) {
                 Ok(()) => chunks,
@@ -151,12 +154,13 @@ impl<T> Reads<T> {
         if !*registered {
             let start = chunk * piece;
             let bytes = piece.min(mapping.bytes - start);
-            // What has no memory yet gets it here. Registering would do so too, but of a large piece for long,
-            // under the lock of the process's memory map: a thread that maps memory meanwhile waits, and so
-            // does every thread that waits for its allocator's lock.
+            // Pages that have no memory yet get it here. Registration would do so too, but for a
+            // large piece that takes long and holds the lock of the process's memory map: a thread
+            // that maps memory meanwhile waits, and so does every thread that waits for its
+            // allocator's lock.
             for at in (start..start + bytes).step_by(LARGE) {
-                // SAFETY: within the mapping; populating changes no contents. Where it is refused,
-                // registering does it.
+                // SAFETY: within the mapping; populating changes no contents. If it is refused,
+                // registration does it.
                 unsafe {
                     let from = mapping.base.as_ptr().add(at).cast();
                     libc::madvise(
@@ -171,8 +175,9 @@ impl<T> Reads<T> {
                 iov_base: unsafe { mapping.base.as_ptr().add(start) }.cast(),
                 iov_len: bytes,
             };
-            // SAFETY: the memory is mapped as long as `fixed` holds the mapping, which is as long as
-            // the ring; registering only pins it. What of it the kernel may write is told read by read.
+            // SAFETY: the memory is mapped as long as `fixed` holds the mapping, which is as long
+            // as the ring; registering only pins it. Each read says which part of it the kernel may
+            // write.
             let result = unsafe {
                 self.ring
                     .submitter()
@@ -188,8 +193,8 @@ impl<T> Reads<T> {
         Some(chunk as u16)
     }
 
-    /// Reads from `offset` of `file` on into `page`, from its byte `from` to its end; [`Reads::wait`]
-    /// gives it back. Where there is no room it comes back at once.
+    /// Reads from `offset` of `file` on into `page`, from its byte `from` to its end;
+    /// [`Reads::wait`] returns the page. If there is no room, it comes back at once.
     ///
     /// # Errors
     ///
@@ -230,25 +235,25 @@ impl<T> Reads<T> {
             page,
             tag,
         });
-        // The page is exclusively ours, in the slot, until the kernel has said that it is done; `drop`
-        // waits for that too.
+        // The page is exclusively ours, in the slot, until the kernel reports that the read is
+        // done; `drop` waits for that too.
         self.push(entry.user_data(u64::from(slot)));
         Ok(())
     }
 
-    /// Puts an entry in the queue, which has room for all slots and the wake-up.
+    /// Queues an entry; the queue has room for all slots and the wake-up.
     fn push(&mut self, entry: squeue::Entry) {
-        // SAFETY: what the entries point to lives until they are done: pages in their slots, the count
-        // in its box.
+        // SAFETY: the targets of the entries live until the reads are done: pages in their slots,
+        // the count in its box.
         while unsafe { self.ring.submission().push(&entry) }.is_err() {
-            // Entries of the last turn that were not handed over yet.
+            // Entries of the last turn have not been submitted yet.
             if let Err(error) = self.ring.submit() {
                 give_up_if_broken(&error);
             }
         }
     }
 
-    /// Hands over what was asked for, and waits until something is done or the waker was used.
+    /// Submits the queued reads, and waits until one is done or the waker is used.
     pub fn wait(&mut self, done: &mut Vec<Done<T>>) {
         if !self.wake_armed {
             self.wake_armed = true;
@@ -297,8 +302,8 @@ impl<T> Drop for Reads<T> {
     }
 }
 
-/// A ring that fails with reads under way leaves memory with the kernel for good: going on would let it
-/// write to what is used for something else.
+/// Aborts if the ring is broken. A ring that fails with reads in flight leaves memory with the
+/// kernel for good, which could then overwrite memory that has been reused.
 fn give_up_if_broken(error: &io::Error) {
     match error.raw_os_error() {
         Some(libc::EINTR) => {}

@@ -1,10 +1,10 @@
-//! One mapped region of memory, cut into pages.
+//! A mapped memory region, divided into pages.
 //!
-//! The region is reserved at once and takes memory page by page as it is written to, so a large
-//! pool costs nothing until it is used, and never more than was asked for. The first write to a page may
-//! take milliseconds, where the kernel has to find memory for it: [`Page::touch`] does it ahead of use.
-//! A [`Page`] is owned and borrowed like a `Box<[u8]>`: who holds it alone may write, who shares it (in an
-//! `Arc`) reads.
+//! The region is reserved as a whole and takes memory page by page as it is written to. So a large
+//! pool costs nothing until it is used, and never more than was asked for. The first write to a
+//! page may take milliseconds, if the kernel has to find memory for it: [`Page::touch`] does this
+//! ahead of use. A [`Page`] is owned and borrowed like a `Box<[u8]>`: its sole owner may write,
+//! those who share it (in an `Arc`) read.
 
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -16,23 +16,25 @@ use crate::check;
 /// Alignment of every page's address, in bytes: enough for direct I/O on any block device.
 pub const ALIGNMENT: usize = 4096;
 
-/// Alignment of a region, in bytes: that of the processor's large pages, so that it can be made of them.
+/// Alignment of a region, in bytes: the size of the processor's large pages, so that they can back
+/// it.
 pub(crate) const LARGE: usize = 2 << 20;
 
-/// The mapping; unmapped when its last page is gone.
+/// The mapping; it is unmapped when its last page is dropped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
-    /// Where the pages begin.
+    /// The address of the first page.
     pub(crate) base: NonNull<u8>,
-    /// Bytes of all pages.
+    /// Total bytes of all pages.
     pub(crate) bytes: usize,
-    /// Bytes of a piece that is registered with a ring at once: a power of two, no less than a large page.
+    /// Bytes of a piece that is registered with a ring at once: a power of two, at least a large
+    /// page.
     pub(crate) piece: usize,
-    /// What was mapped: the pages, and what aligns them.
+    /// The whole mapping: the pages, and the padding that aligns them.
     whole: (NonNull<u8>, usize),
 }
 
-// SAFETY: only an address and a length; what lies there is reached through pages alone.
+// SAFETY: only an address and a length; the memory is reached through pages alone.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -56,14 +58,15 @@ pub struct Page {
 }
 
 impl Page {
-    /// Its address and its place in its region, for those in this crate who hand it to the kernel.
+    /// Its address and its offset in the region, for code in this crate that hands it to the
+    /// kernel.
     pub(crate) fn parts(&mut self) -> (*mut u8, usize, &Arc<Mapping>) {
         let offset = self.base.as_ptr() as usize - self.mapping.base.as_ptr() as usize;
         (self.base.as_ptr(), offset, &self.mapping)
     }
 
-    /// Has the kernel give it its memory now. It is done by writing, which holds up nobody else who maps
-    /// memory or takes some; being told to populate would.
+    /// Makes the kernel back the page with memory now. This writes to it, which holds up no other
+    /// thread that maps or allocates memory; an explicit request to populate would.
     pub fn touch(&mut self) {
         for byte in self.iter_mut().step_by(ALIGNMENT) {
             *byte = 0;
@@ -71,7 +74,7 @@ impl Page {
     }
 }
 
-// SAFETY: a page is the only way to its bytes, like a Box<[u8]>.
+// SAFETY: like a Box<[u8]>, a page is the only way to its bytes.
 unsafe impl Send for Page {}
 // SAFETY: as above; through a shared reference the bytes can only be read.
 unsafe impl Sync for Page {}
@@ -93,12 +96,12 @@ impl DerefMut for Page {
     }
 }
 
-/// What kind of memory a region is made of.
+/// The kind of memory that backs a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paging {
-    /// Large pages of 2 MiB that the administrator set aside (`vm.nr_hugepages`): taken at once.
+    /// Large pages of 2 MiB that the administrator reserved (`vm.nr_hugepages`): taken at once.
     Reserved,
-    /// Large pages where the kernel finds them (`transparent_hugepage` is `madvise` or `always`).
+    /// Large pages where the kernel finds some (`transparent_hugepage` is `madvise` or `always`).
     Transparent,
     /// Pages of 4 KiB.
     Small,
@@ -109,13 +112,13 @@ pub enum Paging {
 pub struct Region {
     /// All pages, in the order of their addresses.
     pub pages: Vec<Page>,
-    /// Why the region could not be locked: it may then be swapped out. `None` if it is locked.
+    /// Why the region could not be locked, so that it may be swapped out. `None` if it is locked.
     pub not_locked: Option<io::Error>,
-    /// What it is made of.
+    /// The kind of memory that backs it.
     pub paging: Paging,
 }
 
-/// Maps `bytes` of new memory, by large pages that are set aside or by whatever there is.
+/// Maps `bytes` of new memory, with the given extra flags.
 fn map_anonymous(bytes: usize, flags: libc::c_int) -> io::Result<NonNull<u8>> {
     // SAFETY: a new anonymous mapping at an address the kernel chooses; nothing is overlaid.
     let base = unsafe {
@@ -134,7 +137,8 @@ fn map_anonymous(bytes: usize, flags: libc::c_int) -> io::Result<NonNull<u8>> {
     NonNull::new(base.cast::<u8>()).ok_or_else(|| io::Error::other("mmap gave a null address"))
 }
 
-/// Most pieces of a region, in each of which a ring knows it: the kernel's limit (`IORING_MAX_REG_BUFFERS`).
+/// The maximum number of pieces in which a ring registers a region: the kernel's limit
+/// (`IORING_MAX_REG_BUFFERS`).
 const MOST_PIECES: usize = 1 << 14;
 
 fn mapping(bytes: usize, page_bytes: usize) -> io::Result<(Mapping, Paging)> {
@@ -143,7 +147,7 @@ fn mapping(bytes: usize, page_bytes: usize) -> io::Result<(Mapping, Paging)> {
         .max(page_bytes)
         .next_power_of_two()
         .max(LARGE);
-    // Only where enough are set aside for all of it: it is all or nothing.
+    // Succeeds only if enough large pages are reserved for the whole region.
     if bytes.is_multiple_of(LARGE)
         && let Ok(base) = map_anonymous(bytes, libc::MAP_HUGETLB)
     {
@@ -199,7 +203,7 @@ impl Region {
             })?;
         let (mapping, paging) = mapping(bytes, page_bytes)?;
         let (base, mapping) = (mapping.base, Arc::new(mapping));
-        // Film bytes say nothing in a core dump but make it huge.
+        // Film data is of no use in a core dump and makes it huge.
         // SAFETY: the whole of our own mapping; advice changes no contents.
         unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_DONTDUMP) };
         // SAFETY: as above. ONFAULT locks pages when they are first used, so nothing is populated now.

@@ -1,7 +1,7 @@
-//! Bytes given to a socket without a copy (vmsplice and splice, see splice(2)).
+//! Handing bytes to a socket without a copy (vmsplice and splice, see splice(2)).
 //!
-//! The socket refers to the pages in which they lie. So only bytes that are never written again can be given away
-//! ([`crate::once::Written`]).
+//! The socket refers to the pages in which the bytes lie. So only bytes that are never written
+//! again can be given away ([`crate::once::Written`]).
 
 use std::fs::File;
 use std::io;
@@ -10,27 +10,28 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use crate::check;
 use crate::once::Written;
 
-/// Bytes of a pipe that is asked for: as much as anybody may have who is not root (`/proc/sys/fs/pipe-max-size`).
+/// The pipe size that is requested, in bytes: the most that users other than root may have
+/// (`/proc/sys/fs/pipe-max-size`).
 const WANTED: usize = 1 << 20;
-/// Bytes that go through the pipe at once. What the socket does not take of them has passed for nothing.
+/// Bytes that go through the pipe at a time. Those that the socket does not take are moved in vain.
 const STEP: usize = 256 << 10;
 
-/// A pipe through which bytes pass to sockets. Between two calls it is empty.
+/// A pipe through which bytes pass to sockets. It is empty between calls.
 #[derive(Debug)]
 pub struct Pipe {
     out: OwnedFd,
     into: OwnedFd,
-    /// Where bytes go that a socket does not take.
+    /// Receives the bytes that a socket does not take.
     nowhere: File,
     room: usize,
     broken: bool,
 }
 
 impl Pipe {
-    /// Makes one, as large as the kernel gives it.
+    /// Makes a pipe, as large as the kernel permits.
     ///
     /// # Errors
-    /// There are no descriptors for it.
+    /// No descriptors are available.
     pub fn new() -> io::Result<Pipe> {
         let nowhere = File::options().write(true).open("/dev/null")?;
         let mut ends = [0; 2];
@@ -38,9 +39,10 @@ impl Pipe {
         check(i64::from(unsafe {
             libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK)
         }))?;
-        // SAFETY: two descriptors that are nobody else's.
+        // SAFETY: two descriptors that nothing else owns.
         let [out, into] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
-        // Refused where the user has pipes enough (`pipe-user-pages-soft`): then it is smaller.
+        // Refused if the user already has many pipes (`pipe-user-pages-soft`): then the pipe is
+        // smaller.
         // SAFETY: a descriptor of ours, and a number.
         let room = unsafe {
             libc::fcntl(into.as_raw_fd(), libc::F_SETPIPE_SZ, WANTED as libc::c_int);
@@ -55,11 +57,11 @@ impl Pipe {
         })
     }
 
-    /// Gives as much of these bytes to a connection as it takes now; the bytes it took. Never blocks. `more`: others follow at
-    /// once.
+    /// Gives a connection as many of these bytes as it takes now, and returns their number. Never
+    /// blocks. `more` says that further bytes follow at once.
     ///
     /// # Errors
-    /// `WouldBlock` if it takes none; otherwise what the kernel says when it has taken none.
+    /// `WouldBlock` if it takes none; otherwise the kernel's error if it has taken none.
     pub fn give(
         &mut self,
         connection: BorrowedFd<'_>,
@@ -82,12 +84,13 @@ impl Pipe {
         Ok(given)
     }
 
-    /// Whether it could not be emptied, and may hold bytes of a connection: it gives nothing any more.
+    /// Whether the pipe could not be emptied, and may hold bytes of another connection: it gives
+    /// nothing any more.
     pub fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// Passes these bytes on; how many the connection took, and why it took no more.
+    /// Passes these bytes on; returns how many the connection took, and why it took no more.
     fn pass(
         &mut self,
         connection: BorrowedFd<'_>,
@@ -169,7 +172,7 @@ mod tests {
         (ours, theirs)
     }
 
-    /// Bytes that tell their place, other ones for each `seed`.
+    /// Bytes that depend on their position, with a different pattern for each `seed`.
     fn pattern(seed: usize, bytes: usize) -> Vec<u8> {
         (0..bytes)
             .map(|at| (at.wrapping_mul(31 + seed) >> 3) as u8)
@@ -182,7 +185,7 @@ mod tests {
         let mut pipe = Pipe::new().unwrap();
         let mut readers = Vec::new();
         for seed in 0..20 {
-            // Each frame has the same address.
+            // Every frame has the same address.
             let frame = Arc::new(addresses.frame().unwrap().expect("the one before is gone"));
             let piece = frame.put(&pattern(seed, FRAME)).unwrap();
             let (ours, theirs) = connected();

@@ -6,16 +6,17 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use crate::check;
 use crate::options::set;
 
-/// Most slices a single call takes (`UIO_MAXIOV`).
+/// The maximum number of slices per call (`UIO_MAXIOV`).
 pub const MAX_SLICES: usize = 1024;
 
-/// Writes as much of `slices`, in order, as the connection takes now; the bytes taken, or
+/// Writes as much of `slices`, in order, as the connection takes now. Returns the bytes taken, or
 /// `WouldBlock` if none. Never blocks and never raises SIGPIPE, whatever the descriptor's flags.
 pub fn write_now(connection: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     write_with(connection, slices, 0)
 }
 
-/// The same of bytes that others follow at once: they may wait for them to fill a packet (`MSG_MORE`).
+/// Like `write_now`, for bytes that others follow at once: they may wait until a packet is full
+/// (`MSG_MORE`).
 pub fn write_before_more(connection: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     write_with(connection, slices, libc::MSG_MORE)
 }
@@ -27,7 +28,7 @@ fn write_with(
 ) -> io::Result<usize> {
     // SAFETY: all-zero is a valid msghdr.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    // IoSlice has the layout of iovec on Unix (std's promise).
+    // IoSlice has the layout of iovec on Unix (guaranteed by std).
     message.msg_iov = slices.as_ptr().cast_mut().cast();
     message.msg_iovlen = slices.len().min(MAX_SLICES) as _;
     loop {
@@ -47,7 +48,8 @@ fn write_with(
     }
 }
 
-/// Whether a write would find room now, or an error: half of what [`set_unsent_limit`] allows has left.
+/// Whether a write would find room or an error now: half of what [`set_unsent_limit`] allows has
+/// left.
 pub fn is_writable(connection: BorrowedFd<'_>) -> bool {
     let mut poll = libc::pollfd {
         fd: connection.as_raw_fd(),
@@ -64,8 +66,9 @@ pub fn set_nodelay(connection: BorrowedFd<'_>) -> io::Result<()> {
     set(connection, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
 }
 
-/// Lets the kernel hold at most about `bytes` that have not left yet (`TCP_NOTSENT_LOWAT`): what a
-/// slow reader's backlog in the kernel is bounded by, without a bound on what is on the way.
+/// Limits the data that the kernel holds and has not sent yet to about `bytes`
+/// (`TCP_NOTSENT_LOWAT`). This bounds a slow reader's backlog in the kernel, without bounding what
+/// is in flight.
 pub fn set_unsent_limit(connection: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     set(
         connection,
@@ -88,12 +91,13 @@ pub fn set_send_buffer(connection: BorrowedFd<'_>, bytes: u32) -> io::Result<()>
 /// No limit, for [`set_max_rate`].
 pub const NO_LIMIT: u64 = u64::MAX;
 
-/// Lets the connection send at most so many bytes a second (`SO_MAX_PACING_RATE`), evenly: TCP spaces its
-/// segments itself, or the egress queue does where it is fq. [`NO_LIMIT`]: as fast as the network goes.
+/// Limits the connection to `bytes_per_second` (`SO_MAX_PACING_RATE`), evenly: TCP spaces its
+/// segments itself, or the egress queue does if it is fq. With [`NO_LIMIT`], it sends as fast as
+/// the network allows.
 ///
 /// # Errors
 ///
-/// What the kernel said; the connection then sends as before.
+/// The kernel's error; the connection's rate is then unchanged.
 pub fn set_max_rate(connection: BorrowedFd<'_>, bytes_per_second: u64) -> io::Result<()> {
     set(
         connection,
@@ -103,11 +107,11 @@ pub fn set_max_rate(connection: BorrowedFd<'_>, bytes_per_second: u64) -> io::Re
     )
 }
 
-/// What the connection may send in a second, bytes; [`NO_LIMIT`]: anything.
+/// Returns how many bytes per second the connection may send; [`NO_LIMIT`] if it is not limited.
 ///
 /// # Errors
 ///
-/// What the kernel said.
+/// The kernel's error.
 pub fn max_rate(connection: BorrowedFd<'_>) -> io::Result<u64> {
     let mut rate = 0u64;
     let mut bytes = size_of::<u64>() as libc::socklen_t;
@@ -133,8 +137,9 @@ mod tests {
 
     use crate::time::monotonic_ns;
 
-    /// Both ends of a loopback connection whose segments are as small as on Ethernet. By default loopback has segments of
-    /// 64 KiB, and TCP sends the first ten segments of a connection without pacing.
+    /// Both ends of a loopback connection whose segments are as small as on Ethernet. By default
+    /// loopback has segments of 64 KiB, and TCP sends the first ten segments of a connection
+    /// without pacing.
     fn connection() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         // Inherited by the connections that are accepted, and announced to their clients.
@@ -143,11 +148,12 @@ mod tests {
         (out, listener.accept().unwrap().0)
     }
 
-    /// The kernel's accounts of a connection (`TCP_INFO`, linux/tcp.h): `tcpi_max_pacing_rate` and `tcpi_bytes_acked`.
+    /// The kernel's statistics of a connection (`TCP_INFO`, linux/tcp.h): `tcpi_max_pacing_rate`
+    /// and `tcpi_bytes_acked`.
     fn accounted(connection: &TcpStream) -> (u64, u64) {
         let mut info = [0u8; 128];
         let mut bytes = info.len() as libc::socklen_t;
-        // SAFETY: `info` has room for `bytes` bytes, which the kernel writes at most.
+        // SAFETY: `info` has room for the `bytes` bytes that the kernel writes at most.
         let result = unsafe {
             libc::getsockopt(
                 connection.as_raw_fd(),
@@ -163,9 +169,9 @@ mod tests {
         (word(112), word(120))
     }
 
-    /// Reads until `wanted` bytes have come in all, `had` of them before. The result is how many bytes the connection was
-    /// ahead of `rate` bytes per second since `began`, at most. The clock is read after the bytes, so a busy machine makes the
-    /// result smaller, never larger.
+    /// Reads until `wanted` bytes have arrived in all, `had` of them before. Returns by how many
+    /// bytes, at most, the connection was ahead of `rate` bytes per second since `began`. The clock
+    /// is read after the bytes, so a busy machine makes the result smaller, never larger.
     fn read_until(
         input: &mut TcpStream,
         had: usize,
@@ -198,8 +204,8 @@ mod tests {
         let began = monotonic_ns();
         let mut writer = out.try_clone().unwrap();
         let writing = std::thread::spawn(move || writer.write_all(&vec![7; PACED + REST]).unwrap());
-        // 5 % of slack, and 96 KiB for the first ten segments and for what a late timer sends at once: a segment that is cut
-        // by the device may be 64 KiB.
+        // 5 % of slack, and 96 KiB for the first ten segments and for what a late timer sends at
+        // once: a segment that the device divides may have 64 KiB.
         let ahead = read_until(&mut input, 0, PACED, (began, RATE * 21 / 20));
         assert!(ahead <= 96 << 10, "{ahead} bytes ahead of the rate");
         let (_, acked) = accounted(&out);
@@ -208,7 +214,7 @@ mod tests {
         assert!(acked >= (PACED - 64 * 1024) as u64, "{acked} bytes");
         assert!(acked <= due + (96 << 10), "{acked} bytes in {took} ns");
 
-        // At the old rate the rest would take eight seconds.
+        // At the old rate, the rest would take eight seconds.
         set_max_rate(out.as_fd(), NO_LIMIT).unwrap();
         assert_eq!(max_rate(out.as_fd()).unwrap(), NO_LIMIT);
         assert_eq!(accounted(&out).0, NO_LIMIT);

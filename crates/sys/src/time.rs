@@ -1,6 +1,6 @@
 //! The kernel's clocks, read directly.
 
-/// Nanoseconds of a clock. The clocks read here always exist, so there is no error to report.
+/// Reads a clock in nanoseconds. The clocks read here always exist, so there is no error to report.
 fn read(clock: libc::clockid_t) -> u64 {
     let mut at = libc::timespec {
         tv_sec: 0,
@@ -13,7 +13,7 @@ fn read(clock: libc::clockid_t) -> u64 {
         .wrapping_add(at.tv_nsec as u64)
 }
 
-/// `CLOCK_MONOTONIC` in ns: what sleeps and departure times are counted in.
+/// `CLOCK_MONOTONIC` in ns: the clock of sleeps and departure times.
 pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
@@ -33,13 +33,14 @@ pub fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// The minute of the day, 0 to 1439, at a moment (seconds since 1970) in this machine's time zone: that of `TZ`, or of
-/// `/etc/localtime`. UTC for moments that the C library cannot tell.
+/// The minute of the day, 0 to 1439, at `seconds` since 1970 in this machine's time zone: that of
+/// `TZ`, or of `/etc/localtime`. UTC for times that the C library cannot convert.
 pub fn minute_of_day(seconds: u64) -> u32 {
     let at = libc::time_t::try_from(seconds).unwrap_or_default();
     // SAFETY: a tm is plain numbers, and a pointer that is only written here.
     let mut local: libc::tm = unsafe { std::mem::zeroed() };
-    // SAFETY: both are what the function reads and writes; unlike localtime it shares nothing with other threads.
+    // SAFETY: the function reads and writes these two; unlike localtime it shares nothing with
+    // other threads.
     let is_known = unsafe { !libc::localtime_r(&at, &mut local).is_null() };
     match is_known {
         true => (local.tm_hour * 60 + local.tm_min).clamp(0, 1439) as u32,
@@ -47,8 +48,8 @@ pub fn minute_of_day(seconds: u64) -> u32 {
     }
 }
 
-/// Lets the calling thread's sleeps end as exactly as the kernel can: it may otherwise put them off
-/// by 50 µs to save wake-ups (prctl(2), `PR_SET_TIMERSLACK`).
+/// Makes the calling thread's sleeps end as precisely as the kernel can: otherwise it may delay
+/// them by 50 µs to save wake-ups (prctl(2), `PR_SET_TIMERSLACK`).
 pub fn precise_timers() {
     // SAFETY: takes a number and touches no memory. It cannot fail for a slack of 1 ns.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0) };

@@ -1,15 +1,15 @@
-//! Whether rings (io_uring) can be had here.
+//! Whether rings (io_uring) are available on this machine.
 
 use std::io;
 
 use io_uring::{IoUring, opcode};
 
-/// A ring is made, and used once, by a thread of its own: when a ring goes, the kernel interrupts the waits of every thread
-/// that used it.
+/// Makes a ring and uses it once. This runs on a thread of its own: when a ring is closed, the
+/// kernel interrupts the waits of every thread that used it.
 ///
 /// # Errors
 ///
-/// What the kernel said; [`why_not`] puts it in words.
+/// The kernel's error; [`why_not`] describes it.
 pub fn probe() -> io::Result<()> {
     std::thread::scope(|scope| scope.spawn(try_out).join())
         .unwrap_or_else(|_| Err(io::Error::other("the trial panicked")))
@@ -28,7 +28,7 @@ fn try_out() -> io::Result<()> {
     }
 }
 
-/// A ring of this thread's own, which completes only while the thread waits for it (Linux 6.1).
+/// A ring for the calling thread, which completes only while that thread waits for it (Linux 6.1).
 pub(crate) fn new(entries: u32) -> io::Result<IoUring> {
     IoUring::builder()
         .setup_single_issuer()
@@ -37,7 +37,7 @@ pub(crate) fn new(entries: u32) -> io::Result<IoUring> {
         .build(entries)
 }
 
-/// Why there is no ring, in words for whoever runs the machine.
+/// Describes to the operator why no ring is available.
 pub fn why_not(error: &io::Error) -> String {
     let disabled = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
     let disabled = disabled.as_deref().map_or("0", str::trim);
@@ -59,7 +59,8 @@ pub fn why_not(error: &io::Error) -> String {
 mod tests {
     use super::*;
 
-    /// Has `io_uring_setup` fail with `errno` in the calling thread, as a container's seccomp filter does.
+    /// Makes `io_uring_setup` fail with `errno` in the calling thread, as a container's seccomp
+    /// filter does.
     fn forbid_rings(errno: i32) {
         const SETUP: u32 = libc::SYS_io_uring_setup as u32;
         let of = |code: u32, jt, jf, k| libc::sock_filter {

@@ -1,4 +1,4 @@
-//! Sleeping to an absolute time, with another thread able to end it.
+//! Sleeping until an absolute time, interruptible by another thread.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -12,16 +12,16 @@ use crate::time::monotonic_ns;
 #[derive(Debug)]
 struct Shared {
     event: File,
-    /// Whether the sleeper sleeps or is about to: while it does not, waking it costs no system call.
+    /// Whether the sleeper sleeps or is about to: otherwise waking it costs no system call.
     asleep: AtomicBool,
     woken: AtomicBool,
 }
 
-/// The end that sleeps; one thread has it.
+/// The sleeping end; one thread owns it.
 #[derive(Debug)]
 pub struct Sleeper(Arc<Shared>);
 
-/// The end that wakes; any number of threads.
+/// The waking end, for any number of threads.
 #[derive(Clone, Debug)]
 pub struct Waker(Arc<Shared>);
 
@@ -31,7 +31,7 @@ pub fn pair() -> io::Result<(Sleeper, Waker)> {
     let event = check(i64::from(unsafe {
         libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)
     }))?;
-    // SAFETY: a new descriptor that nobody else owns.
+    // SAFETY: a new descriptor that nothing else owns.
     let event = unsafe { File::from_raw_fd(event as libc::c_int) };
     let shared = Arc::new(Shared {
         event,
@@ -42,20 +42,20 @@ pub fn pair() -> io::Result<(Sleeper, Waker)> {
 }
 
 impl Waker {
-    /// Ends the sleep that is, or the next one if there is none. What was written before is seen by
-    /// the woken thread.
+    /// Ends the current sleep, or the next one. The woken thread sees all earlier writes of this
+    /// one.
     pub fn wake(&self) {
         self.0.woken.store(true, Ordering::SeqCst);
         if self.0.asleep.load(Ordering::SeqCst) {
-            // Full (2^64 - 2 wake-ups pending) means awake already.
+            // A full counter (2^64 - 2 pending wake-ups) means that it is awake already.
             let _ = (&self.0.event).write(&1u64.to_ne_bytes());
         }
     }
 }
 
 impl Sleeper {
-    /// Sleeps until `CLOCK_MONOTONIC` shows `until` ns (for ever with `None`) or a waker wakes;
-    /// returns true if one did, since the last call.
+    /// Sleeps until `CLOCK_MONOTONIC` reaches `until` ns (for ever with `None`) or a waker wakes
+    /// it. Returns whether one did since the last call.
     pub fn sleep(&self, until: Option<u64>) -> bool {
         let shared = &*self.0;
         shared.asleep.store(true, Ordering::SeqCst);
@@ -76,8 +76,8 @@ impl Sleeper {
                 revents: 0,
             };
             let timeout = left.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-            // SAFETY: one pollfd, a timespec or null, no signal mask. A signal or an error only makes
-            // the loop look again.
+            // SAFETY: one pollfd, a timespec or null, no signal mask. A signal or an error only
+            // repeats the loop.
             unsafe { libc::ppoll(&mut poll, 1, timeout, std::ptr::null()) };
             if poll.revents != 0 {
                 let _ = (&shared.event).read(&mut [0; 8]);

@@ -1,11 +1,12 @@
-//! Moments of the machine's clocks, and what follows from them alone.
+//! Moments of the machine's clocks, and pure functions on them.
 //!
-//! No clock is read here, so a pure crate may have moments as arguments; `reelway-clock` says what the moment is.
+//! No clock is read here, so pure crates may take moments as arguments; `reelway-clock` returns the
+//! current moment.
 //!
-//! | file | contents |
+//! | file | content |
 //! |---|---|
-//! | `moment.rs` | moments of the monotonic, the real and the boot time |
-//! | `listening.rs` | a standstill of the server, during which nobody's silence counts |
+//! | `moment.rs` | moments of the monotonic, real and boot-time clocks |
+//! | `listening.rs` | standstills of the server, during which silence does not count |
 #![forbid(unsafe_code)]
 
 mod listening;

@@ -1,20 +1,23 @@
-//! Silence counts only while somebody listens: after a standstill of the server, what has come is read first.
+//! Silence counts only while the server listens: after a standstill, everything that has arrived is
+//! read first.
 
 use std::time::Duration;
 
 use crate::moment::Monotonic;
 
-/// Most time between two looks that counts as silence: looks are a second apart, and a busy machine takes some longer.
+/// The longest time between two looks that counts as silence: looks are a second apart, or a little
+/// more on a busy machine.
 const MOST: Duration = Duration::from_millis(1500);
 
-/// Notices that nobody listened for a while: the process was stopped, the machine was suspended, or a reader was held up.
+/// Detects times when the server did not listen: the process was stopped, the machine was
+/// suspended, or a reader was held up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Listening(Option<Monotonic>);
 
 impl Listening {
-    /// Everything that had come by `until` has been read, or is being read right now. Returns for how much of the time
-    /// since the last call nobody listened; whoever was silent has to be given that much longer, and must not be judged
-    /// before the next call.
+    /// Records that everything that had arrived by `until` has been read, or is being read right
+    /// now. Returns for how much of the time since the last call the server did not listen; silent
+    /// clients must be given that much longer, and must not be judged before the next call.
     pub fn missed(&mut self, until: Monotonic) -> Duration {
         let Some(last) = self.0 else {
             self.0 = Some(until);
@@ -25,7 +28,7 @@ impl Listening {
     }
 }
 
-/// A sign of life at `alive`, as if it had come `missed` later: but not in the future.
+/// Returns the time of a sign of life at `alive`, moved by `missed` but not into the future.
 pub fn excused(alive: Monotonic, missed: Duration, now: Monotonic) -> Monotonic {
     (alive + missed).min(now.max(alive))
 }

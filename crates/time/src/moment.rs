@@ -1,30 +1,31 @@
-//! Moments: nanoseconds with a name, so that a monotonic time is never taken for a real one.
+//! Moments: nanoseconds with a type for each clock, so that monotonic and real time
+//! are never confused.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
-/// Nanoseconds in a second.
+/// Nanoseconds per second.
 const SECOND: u64 = 1_000_000_000;
 
-/// A `Duration` as nanoseconds, 584 years at most.
+/// Returns a `Duration` in nanoseconds, at most 584 years.
 #[inline]
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A moment of `CLOCK_MONOTONIC`, in nanoseconds since an arbitrary zero (Linux: the boot, less
-/// the time suspended). Arithmetic saturates instead of wrapping: a deadline beyond 584 years is
-/// never, a time before zero is zero.
+/// A moment of `CLOCK_MONOTONIC`, in nanoseconds since an arbitrary zero (Linux: since the boot,
+/// excluding time suspended). Arithmetic saturates instead of wrapping: a deadline beyond 584 years
+/// is never reached, and a time before zero is zero.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Monotonic(u64);
 
-/// A moment of `CLOCK_REALTIME`, in nanoseconds since 1970-01-01 00:00 UTC, leap seconds not
-/// counted (POSIX). Times before 1970 are zero. Arithmetic saturates.
+/// A moment of `CLOCK_REALTIME`, in nanoseconds since 1970-01-01 00:00 UTC, without leap seconds
+/// (POSIX). Times before 1970 are zero. Arithmetic saturates.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Real(u64);
 
-/// A moment of `CLOCK_BOOTTIME`, in nanoseconds since the boot, the time suspended counted.
+/// A moment of `CLOCK_BOOTTIME`, in nanoseconds since the boot, including time suspended.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Boot(u64);
 
@@ -33,34 +34,35 @@ macro_rules! moment {
         impl $name {
             /// The clock's zero.
             pub const ZERO: $name = $name(0);
-            /// Later than every moment that can come: a deadline that never is.
+            /// Later than every real moment: a deadline that is never reached.
             pub const MAX: $name = $name(u64::MAX);
 
-            /// The moment `nanos` nanoseconds after the clock's zero.
+            /// Returns the moment `nanos` nanoseconds after the clock's zero.
             #[inline]
             pub const fn from_nanos(nanos: u64) -> $name {
                 $name(nanos)
             }
 
-            /// Nanoseconds since the clock's zero.
+            /// Returns the nanoseconds since the clock's zero.
             #[inline]
             pub const fn nanos(self) -> u64 {
                 self.0
             }
 
-            /// How long after `earlier` this is; zero if it is not after it.
+            /// Returns how long after `earlier` this is; zero if it is not later.
             #[inline]
             pub const fn since(self, earlier: $name) -> Duration {
                 Duration::from_nanos(self.0.saturating_sub(earlier.0))
             }
 
-            /// Nanoseconds from `other` to this: negative if this is the earlier one.
+            /// Returns the nanoseconds from `other` to this moment: negative if this is
+            /// the earlier one.
             #[inline]
             pub const fn offset_from(self, other: $name) -> i64 {
                 self.0.wrapping_sub(other.0) as i64
             }
 
-            /// This moment moved by `nanos` nanoseconds, later or earlier.
+            /// Returns this moment moved by `nanos` nanoseconds, later or earlier.
             #[inline]
             pub const fn offset(self, nanos: i64) -> $name {
                 $name(self.0.saturating_add_signed(nanos))
@@ -92,7 +94,7 @@ macro_rules! moment {
 
         impl Sub for $name {
             type Output = Duration;
-            /// As [`Self::since`]: zero rather than negative.
+            /// Like [`Self::since`]: zero instead of negative.
             #[inline]
             fn sub(self, earlier: $name) -> Duration {
                 self.since(earlier)
@@ -116,12 +118,12 @@ moment!(Monotonic);
 moment!(Real);
 moment!(Boot);
 
-/// Seconds from 1900 (NTP's zero) to 1970 (RFC 5905, section 6).
+/// Seconds from 1900 (the zero of NTP) to 1970 (RFC 5905, section 6).
 const NTP_TO_UNIX: u64 = 2_208_988_800;
 
 impl Real {
-    /// As an NTP timestamp of 32.32 bits (RFC 5905, section 6; RTCP sender reports, RFC 3550,
-    /// section 4). Seconds wrap at the NTP era's end in 2036, as the format has it.
+    /// Returns the NTP timestamp of 32.32 bits (RFC 5905, section 6; RTCP sender reports, RFC 3550,
+    /// section 4). Seconds wrap at the end of the NTP era in 2036, as the format prescribes.
     pub const fn ntp(self) -> u64 {
         let seconds = (self.0 / SECOND).wrapping_add(NTP_TO_UNIX);
         // Rounded up, so that a round trip through `from_ntp` gives the same nanosecond.
@@ -129,8 +131,8 @@ impl Real {
         (seconds << 32) | fraction
     }
 
-    /// The moment of an NTP timestamp nearest to 1970 or after it: eras are told apart by taking
-    /// seconds below 1970's as of the era that begins in 2036.
+    /// Returns the moment of an NTP timestamp, assumed to be between 1970 and 2106: seconds below
+    /// those of 1970 belong to the era that begins in 2036.
     pub const fn from_ntp(ntp: u64) -> Real {
         let seconds = ntp >> 32;
         let seconds = if seconds >= NTP_TO_UNIX {
@@ -141,13 +143,13 @@ impl Real {
         Real(seconds * SECOND + (((ntp & 0xffff_ffff) * SECOND) >> 32))
     }
 
-    /// Whole seconds since 1970.
+    /// Returns whole seconds since 1970.
     #[inline]
     pub const fn seconds(self) -> u64 {
         self.0 / SECOND
     }
 
-    /// As the standard library's type, for file times and HTTP dates.
+    /// Returns the standard library's type, for file times and HTTP dates.
     pub fn system_time(self) -> std::time::SystemTime {
         std::time::UNIX_EPOCH + Duration::from_nanos(self.0)
     }

@@ -1,21 +1,24 @@
-//! How much of an answer is read from the store, pinned and sent at once: windows of a block, or of some blocks side by side.
+//! How much of an answer is read from the store, pinned and sent at once: windows of one block or
+//! several adjacent blocks.
 
 use std::time::Duration;
 
-/// Bytes of a window for a connection that takes one faster than the next can be read, and is not held to its pace by so
-/// much: what a window costs (the cache's policy, the pool's lock, a wake where it must be read) is shared by so many, and a
-/// disk has several reads to do at once.
+/// Size in bytes of a wide window. Wide windows are for connections that send a window faster than
+/// the next can be read and whose pace allows that much. The cost per window (the cache's policy,
+/// the pool's lock, a wake-up if it must be read) is spread over more bytes, and a disk has several
+/// reads to do at once.
 pub const WIDE: u64 = 1 << 20;
 
-/// Bytes that one connection may copy at once when it may not pin.
+/// Bytes that a connection that may not pin blocks copies at once.
 pub const COPIED: u64 = 64 << 10;
 
-/// How long a window makes the viewer wait for the next, if it need not hold more than [`COPIED`] bytes for that: one of
-/// few bits would play for many seconds, and the viewer may seek meanwhile.
+/// How long a window may make the viewer wait for the next; windows never shrink below [`COPIED`]
+/// bytes for that. A window with a low bit rate would play for many seconds, and the viewer may
+/// seek meanwhile.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Blocks of a pool of `blocks` that all answers over HTTP may pin together. Connections that come when these are taken get
-/// copies, so that HTTP never waits for what RTSP's viewers hold, nor they for it.
+/// Returns how many of a pool's `blocks` all HTTP answers together may pin. Connections that find
+/// these taken get copies, so HTTP never waits for blocks that RTSP viewers hold, and vice versa.
 pub fn pinned_blocks(blocks: u64) -> u64 {
     (blocks / 4).max(1)
 }
@@ -23,23 +26,23 @@ pub fn pinned_blocks(blocks: u64) -> u64 {
 /// How much of the pool answers may pin.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// Blocks that all of them may pin together.
+    /// Blocks that all answers together may pin.
     pub blocks: usize,
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     pub block_bytes: u64,
 }
 
-/// A window that may be pinned.
+/// Permission to pin a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leave {
-    /// Blocks that it pins at most.
+    /// Maximum number of blocks that it pins.
     pub blocks: u32,
-    /// Its bytes.
+    /// Its size in bytes.
     pub bytes: u64,
 }
 
 impl Budget {
-    /// That of a pool of so many blocks of so many bytes.
+    /// Returns the budget for a pool of `blocks` blocks of `block_bytes` bytes each.
     pub fn of(blocks: u64, block_bytes: u64) -> Budget {
         Budget {
             blocks: pinned_blocks(blocks) as usize,
@@ -47,8 +50,9 @@ impl Budget {
         }
     }
 
-    /// The window that may be pinned while so many blocks of the budget are `free`: a wide one if that is wanted and half
-    /// of the budget is left after it, else one block; `None` where all is pinned.
+    /// Returns the window that may be pinned while `free` blocks of the budget are free: a wide one
+    /// if `wide` is set and half of the budget remains free, otherwise one block; `None` if all
+    /// blocks are pinned.
     pub fn window(&self, free: usize, wide: bool) -> Option<Leave> {
         let many = (WIDE / self.block_bytes) as usize;
         let blocks = match wide && many > 1 && free >= self.blocks / 2 + many {

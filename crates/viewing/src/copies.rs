@@ -1,63 +1,65 @@
-//! The books of blocks' copies in memory that sockets may keep: which blocks are copied, in which frame of memory each copy
-//! lies, and which frame goes when another one is needed.
+//! Bookkeeping for copies of blocks in memory that sockets may keep: which blocks are copied, which
+//! memory frame holds each copy, and which frame is evicted when another is needed.
 //!
-//! A block of the pool is filled with another film's bytes when its turn comes, so it can be given to no socket, which may read
-//! it much later. A copy is made once a block is sent again, into a frame whose bytes are never written twice. What a frame and a
-//! copy are is the owner's: each is memory that lives as long as somebody has it.
+//! A block of the pool is later refilled with another film's bytes, so it cannot be given to a
+//! socket, which may read it much later. When a block is sent again, it is copied into a frame
+//! whose bytes are never rewritten. What a frame and a copy are is up to the owner: both are memory
+//! that lives as long as it is referenced.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// A block is copied when it is sent this time: what one viewer gets alone is not worth it.
+/// A block is copied on this send: a block that only one viewer gets is not worth a copy.
 const AGAIN: u32 = 2;
-/// Blocks whose sends are counted, for each that there is room for.
+/// Blocks whose sends are counted, per copy that there is room for.
 const COUNTED: usize = 8;
 
-/// When bytes were asked for: nothing is kept of what was asked for before copies were forgotten.
+/// When bytes were requested: bytes requested before copies were forgotten are not kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Epoch(u64);
 
-/// Tells a frame from all others that are, or were, in the books.
+/// Identifies a frame among all present and past ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FrameNumber(u64);
 
-/// What is known of a block that is about to be sent.
+/// How a block is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent<P> {
-    /// This is its copy.
+    /// From this copy.
     Kept(P),
-    /// It has been sent often enough to be copied.
+    /// From the pool; it has been sent often enough to be copied.
     Again,
-    /// It is sent as it is.
+    /// From the pool, without copying it.
     Seldom,
 }
 
-/// Which blocks are copied, and how often others were sent. `B` names a block, `F` is a frame, `P` a copy in one.
+/// The copied blocks, and send counts of the others. `B` identifies a block, `F` is a frame, `P` a
+/// copy in one.
 #[derive(Debug)]
 pub struct Copies<B, F, P> {
     kept: BTreeMap<B, (P, FrameNumber)>,
     counts: BTreeMap<B, u32>,
     most_counted: usize,
     frames: BTreeMap<FrameNumber, Shelf<B, F>>,
-    /// In this order frames are looked at when one has to go.
+    /// The order in which frames are considered for eviction.
     turns: VecDeque<FrameNumber>,
-    /// The one that is being filled.
+    /// The frame that is being filled.
     newest: Option<FrameNumber>,
     numbers: u64,
-    /// How often copies were forgotten.
+    /// How often copies have been forgotten.
     forgotten: u64,
 }
 
-/// A frame, and what lies in it.
+/// A frame and its contents.
 #[derive(Debug)]
 struct Shelf<B, F> {
     frame: F,
     blocks: Vec<B>,
-    /// Whether a copy in it was sent since it was last looked at.
+    /// Whether a copy in it was sent since it was last considered for eviction.
     is_used: bool,
 }
 
 impl<B: Copy + Ord, F: Clone, P: Clone> Copies<B, F, P> {
-    /// Books for as many copies as there is room for.
+    /// Creates the bookkeeping for `room` copies.
     pub fn new(room: usize) -> Self {
         Copies {
             kept: BTreeMap::default(),
@@ -71,12 +73,12 @@ impl<B: Copy + Ord, F: Clone, P: Clone> Copies<B, F, P> {
         }
     }
 
-    /// Bytes are asked for now, which [`keep`](Copies::keep) may be told of later.
+    /// Returns the current epoch, to be passed to [`keep`](Copies::keep) with bytes requested now.
     pub fn asked(&self) -> Epoch {
         Epoch(self.forgotten)
     }
 
-    /// A block is about to be sent.
+    /// Counts a send of a block and returns how to send it.
     pub fn sent(&mut self, block: B) -> Sent<P> {
         if let Some((copy, number)) = self.kept.get(&block) {
             if let Some(shelf) = self.frames.get_mut(number) {
@@ -85,7 +87,8 @@ impl<B: Copy + Ord, F: Clone, P: Clone> Copies<B, F, P> {
             return Sent::Kept(copy.clone());
         }
         if self.counts.len() >= self.most_counted && !self.counts.contains_key(&block) {
-            // The seldom ones go; what was sent long ago counts half.
+            // Removes rarely sent blocks and halves the counts of the others, so that old sends
+            // weigh less.
             self.counts.retain(|_, count| {
                 *count /= 2;
                 *count > 0
@@ -102,13 +105,13 @@ impl<B: Copy + Ord, F: Clone, P: Clone> Copies<B, F, P> {
         }
     }
 
-    /// The frame that is being filled. It may have no room left.
+    /// Returns the frame that is being filled. It may have no room left.
     pub fn newest(&self) -> Option<(FrameNumber, F)> {
         let number = self.newest?;
         Some((number, self.frames.get(&number)?.frame.clone()))
     }
 
-    /// A frame to be filled from now on.
+    /// Adds a frame that is filled from now on.
     pub fn add(&mut self, frame: F) -> FrameNumber {
         self.numbers += 1;
         let number = FrameNumber(self.numbers);
@@ -123,8 +126,8 @@ impl<B: Copy + Ord, F: Clone, P: Clone> Copies<B, F, P> {
         number
     }
 
-    /// A block, asked for then, was copied into a frame. The copy is not kept if the frame has gone meanwhile, or copies were
-    /// forgotten.
+    /// Records that a block, requested at `asked`, was copied into a frame. The copy is not kept if
+    /// the frame has been evicted or copies were forgotten since.
     pub fn keep(&mut self, block: B, copy: P, frame: FrameNumber, asked: Epoch) {
         if asked != self.asked() {
             return;
@@ -136,8 +139,8 @@ impl<B: Copy + Ord, F: Clone, P: Clone> Copies<B, F, P> {
         }
     }
 
-    /// Takes out the frame that has waited longest of those that were not used since they were last looked at, with its copies.
-    /// One that was used gets another turn; if all were, none goes now.
+    /// Evicts, with its copies, the longest-waiting frame that was not used since it was last
+    /// considered. A used frame gets another turn; if all frames were used, returns `None`.
     pub fn give_up(&mut self) -> Option<F> {
         for _ in 0..self.turns.len() {
             let number = self.turns.pop_front()?;
@@ -148,7 +151,7 @@ impl<B: Copy + Ord, F: Clone, P: Clone> Copies<B, F, P> {
             }
             let shelf = self.frames.remove(&number)?;
             for block in &shelf.blocks {
-                // It may have been copied anew meanwhile.
+                // It may have been copied into another frame meanwhile.
                 if self.kept.get(block).is_some_and(|(_, of)| *of == number) {
                     self.kept.remove(block);
                 }
@@ -159,13 +162,14 @@ impl<B: Copy + Ord, F: Clone, P: Clone> Copies<B, F, P> {
         None
     }
 
-    /// Forgets the copies of some blocks, and what is asked for up to now. Who is being sent a copy gets the rest of it.
+    /// Forgets the copies of matching blocks and everything requested so far. Clients that are
+    /// being sent a copy still get all of it.
     pub fn forget(&mut self, is_of: impl Fn(&B) -> bool) {
         self.forgotten += 1;
         self.kept.retain(|block, _| !is_of(block));
     }
 
-    /// Frames that are in the books.
+    /// The number of frames.
     pub fn frames(&self) -> usize {
         self.frames.len()
     }
@@ -175,10 +179,10 @@ impl<B: Copy + Ord, F: Clone, P: Clone> Copies<B, F, P> {
 mod tests {
     use super::*;
 
-    /// Books of blocks that are numbers, in frames that are letters, with copies that are words.
+    /// Blocks are numbers, frames are letters, copies are strings.
     type Books = Copies<u32, char, &'static str>;
 
-    /// A copy of a block in a frame of its own.
+    /// Keeps a copy of a block in a frame of its own.
     fn keep(books: &mut Books, block: u32, frame: char) {
         let number = books.add(frame);
         let asked = books.asked();

@@ -1,21 +1,21 @@
-//! A flow of a viewer: the pieces of a track, or of a file, that they ask for one after the other.
+//! A viewer's flow: the pieces of a track or a file that they request one after the other.
 
 use reelway_time::Monotonic;
 
 use crate::pace::{Pace, Pacer};
 
-/// One flow.
+/// A flow.
 #[derive(Debug)]
 pub(crate) struct Flow {
     /// Holds it to the pace.
     pub pacer: Pacer,
-    /// Where the next piece is expected: a segment's number, or a file's offset.
+    /// The expected position of the next piece: a segment number or a file offset.
     next: u64,
-    /// Where the last piece began.
+    /// The position of the last piece.
     last: u64,
-    /// Whether it was asked for somewhere else than expected.
+    /// Whether the last piece was requested at an unexpected position.
     moved: bool,
-    /// The viewer broke its answer off.
+    /// Whether the viewer aborted its answer.
     cut: bool,
 }
 
@@ -30,12 +30,13 @@ impl Flow {
         }
     }
 
-    /// The piece from `at` to `next` is asked for; whether that is somewhere else than expected: a
-    /// start or a seek.
+    /// Records a request for the piece from `at` to `next`. Returns whether it is at an unexpected
+    /// position: a start or a seek.
     ///
-    /// A piece that is asked for once more is a seek: the viewer has thrown away what they had. So is the piece after an
-    /// answer that was broken off, even if it was expected. And a file from its first byte is a start however often: it is
-    /// the next viewer with this address and program, or the same one anew. (Segments count from 1.)
+    /// A repeated request for a piece counts as a seek: the viewer has discarded what they had. So
+    /// does the piece after an aborted answer, even if it was expected. A request for a file's
+    /// first byte is always a start: it comes from another viewer with the same address and
+    /// program, or from the same one starting over. (Segment numbers start at 1.)
     pub fn moves(&mut self, at: u64, next: u64) -> bool {
         self.moved = at == 0 || self.next != at || self.cut;
         self.cut = false;
@@ -44,8 +45,9 @@ impl Flow {
         self.moved
     }
 
-    /// The answer that began at `at` was broken off. Whether that makes what was asked for since a seek: players
-    /// close one connection and ask on another, and either may be seen first.
+    /// Records that the answer starting at `at` was aborted. Returns whether that turns the last
+    /// request into a seek: players close one connection and send the next request on another, and
+    /// either event may be seen first.
     pub fn is_cut(&mut self, at: u64) -> bool {
         self.cut = self.last == at;
         !self.cut && !std::mem::replace(&mut self.moved, true)

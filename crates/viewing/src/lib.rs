@@ -1,14 +1,15 @@
-//! Viewers over HTTP: who they are, where they are in a film, which windows of it they are sent, and how fast.
+//! Viewers over HTTP: who they are, where they are in a film, which windows of it they are sent,
+//! and how fast.
 //!
-//! Pure: no clock, no lock, no socket, and nobody is called back. The moment comes in with each call, and what follows comes
-//! out as values. The crate `http` has the sockets and carries them out.
+//! Pure: no clock, locks, sockets or callbacks. The current time is passed to each call, and
+//! results are returned as values. The crate `http` owns the sockets and carries them out.
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `viewers.rs`, `token.rs` | who the viewers are, and by what they are known again |
-//! | `viewer.rs`, `flow.rs` | one viewer: where they are in the film, and what they ask for |
-//! | `pace.rs` | how fast media leave |
-//! | `spare.rs`, `wire.rs` | what downloads may take of what nobody has booked |
+//! | `viewers.rs`, `token.rs` | who the viewers are, and how they are recognised |
+//! | `viewer.rs`, `flow.rs` | one viewer: position in the film, and requests |
+//! | `pace.rs` | how fast media is sent |
+//! | `spare.rs`, `wire.rs` | how downloads share unbooked capacity |
 //! | `windows.rs`, `budget.rs` | what is read, pinned and sent at once, and how much of it |
 //! | `copies.rs` | which blocks have copies that sockets may keep |
 #![forbid(unsafe_code)]

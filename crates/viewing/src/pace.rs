@@ -1,15 +1,17 @@
-//! How fast media leave: freely until some seconds of film are ahead of the viewer, then at a
+//! How fast media is sent: unpaced until the viewer is some seconds of film ahead, then at a
 //! multiple of the film's rate.
 //!
-//! Where a network is limited, what is sent is what was booked: a few seconds at four times the film's rate, the rest at twice
-//! the rate until it could be as far ahead, and then at the film's rate. A viewer who has fetched less by then, or rests
-//! later, gets no more than that: the room is others' by now. What nobody has booked lets them catch up ([`crate::Spares`]).
+//! On a limited network, media is sent as booked: a few seconds at four times the film's rate, then
+//! at twice the rate until the viewer could be fully ahead, and then at the film's rate. A viewer
+//! who has fetched less by then, or pauses fetching later, gets no more than that: the capacity is
+//! booked by others by now. Unbooked capacity lets them catch up ([`crate::Spares`]).
 //!
-//! The rule counts seconds of film, not bytes, so that a dense scene is as far ahead as a quiet one. Its token buckets are
-//! full when a viewer starts or seeks, each byte sent takes out the time it plays, and they fill at twice real time, say.
-//! The rule belongs to a viewer's flow and not to a socket: a viewer fetches over several connections, a connection fetches
-//! sound and picture in turn, and only the segments know how long they play. A socket's own limit (`SO_MAX_PACING_RATE`)
-//! only spreads each window over its time: [`Pace::connection_speed`].
+//! The rule counts seconds of film, not bytes, so that viewers are as far ahead in a dense scene as
+//! in a quiet one. Its token buckets are full when a viewer starts or seeks; each byte sent removes
+//! its playing time, and they refill at, say, twice real time. The rule belongs to a viewer's flow,
+//! not to a socket: a viewer fetches over several connections, a connection fetches audio and video
+//! in turn, and only the segments know their playing time. A socket's own limit
+//! (`SO_MAX_PACING_RATE`) only spreads each window over its time: [`Pace::connection_speed`].
 
 use std::time::Duration;
 
@@ -17,39 +19,41 @@ use reelway_demand::Eager;
 use reelway_media::{Nanos, SECOND};
 use reelway_time::Monotonic;
 
-/// Seeks that find their buckets full at once, where what is sent was booked, and seconds after which there may be one more.
-/// Viewers seek now and then. Two viewers who share one name seem to seek all the time, and together get no more than one.
+/// With booked media: the number of seeks that refill the buckets at once, and the seconds after
+/// which one more is allowed. Viewers seek only now and then. Two viewers who share an identity
+/// seem to seek all the time, and together get no more than one.
 const SEEKS: f64 = 6.0;
 const BETWEEN_SEEKS: f64 = 30.0;
 
-/// Viewers who have enough ahead get a piece now and then. The kernel spreads it over the time to the next, up to this many
-/// times as fast as they get them on average: bulk makes no bursts, and the next piece does not wait for this one's end.
+/// Viewers who are far enough ahead get a piece now and then. The kernel spreads it over the time
+/// until the next, but at no more than this multiple of the average rate: this avoids bursts, and
+/// the next piece does not wait for the end of this one.
 const HEADROOM: f64 = 2.0;
 
-/// The same where what is sent was booked: headers, and what is lost between two pieces.
+/// The same for booked media: covers headers, and losses between two pieces.
 const AS_BOOKED: f64 = 17.0 / 16.0;
 
-/// Bytes a second that a connection is never held below.
+/// Lower limit of a connection's speed, in bytes per second.
 const LEAST_SPEED: u64 = 256 << 10;
 
-/// So close to the most that may be ahead, seconds, the film goes at its own rate.
+/// Within this many seconds of the maximum lead, media is sent at the film's own rate.
 const NEARLY: f64 = 1.0;
 
-/// The rule.
+/// A pacing rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
-    /// Seconds of film that go out freely at once; where what is sent was booked, at twice `factor`.
+    /// Seconds of film sent immediately; with booked media, sent at twice `factor`.
     pub first: f64,
-    /// Seconds of film a second after that, until `ahead`; 0: no limit.
+    /// Seconds of film per second after that, until `ahead` is reached; 0: no limit.
     pub factor: f64,
-    /// Seconds of film that are ahead at most where `then` is 1.
+    /// Maximum lead in seconds of film if `then` is 1.
     pub ahead: f64,
-    /// Seconds of film a second after that.
+    /// Seconds of film per second once `ahead` is reached.
     pub then: f64,
 }
 
 impl Pace {
-    /// As many seconds freely, and then so many a second.
+    /// Sends `ahead` seconds immediately, then `factor` seconds per second.
     pub fn free(ahead: f64, factor: f64) -> Pace {
         Pace {
             first: ahead,
@@ -59,7 +63,7 @@ impl Pace {
         }
     }
 
-    /// As is booked for a viewer.
+    /// The pace that is booked for a viewer.
     pub fn booked(eager: &Eager) -> Pace {
         let seconds = |nanos: Nanos| nanos as f64 / SECOND as f64;
         Pace {
@@ -70,12 +74,12 @@ impl Pace {
         }
     }
 
-    /// Whether there are seconds that go as fast as the network does.
+    /// Whether the first seconds are sent as fast as the network allows.
     pub fn is_free(&self) -> bool {
         self.first >= self.ahead
     }
 
-    /// Seconds after which what was booked is as far ahead as it may be.
+    /// The time after which booked media has reached its maximum lead.
     fn beginning(&self) -> Duration {
         let seconds = (self.ahead - self.first) / (self.factor - self.then);
         match self.is_free() || !seconds.is_finite() || seconds < 0.0 {
@@ -84,8 +88,9 @@ impl Pace {
         }
     }
 
-    /// Bytes a second that a connection may send at most; `None`: as fast as the network goes. `standing` is its flow's, and a
-    /// byte plays for so many seconds. `beyond` is what may go beyond the pace, see [`Beyond`].
+    /// Returns the speed limit of a connection in bytes per second; `None`: no limit. `standing` is
+    /// its flow's; each byte plays for `seconds_per_byte` seconds; `beyond` may exceed the pace,
+    /// see [`Beyond`].
     pub fn connection_speed(
         &self,
         standing: &Standing,
@@ -101,8 +106,9 @@ impl Pace {
         }
     }
 
-    /// Film seconds a second at which a connection sends a piece at most, when so many seconds are ahead. Where what is sent was
-    /// booked, it is little more than that, so that all connections together send little more than the network carries.
+    /// Returns the highest rate at which a connection sends a piece, in seconds of film per second.
+    /// With booked media it is little more than the booked rate, so that all connections together
+    /// send little more than the network carries.
     fn speed(&self, standing: &Standing) -> f64 {
         if self.is_free() {
             HEADROOM * self.factor
@@ -116,35 +122,37 @@ impl Pace {
     }
 }
 
-/// How a flow stands against its pace.
+/// The state of a flow relative to its pace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standing {
-    /// How long to wait before more is sent.
+    /// Time to wait before more is sent.
     pub wait: Duration,
-    /// Seconds of film that the viewer has got ahead, as far as the pace knows.
+    /// The viewer's lead in seconds of film, as far as the pacer knows.
     pub ahead: f64,
-    /// Whether more than the film's rate is booked for now, as the viewer has begun or sought a moment ago.
+    /// Whether more than the film's rate is booked now, because the viewer has just started or
+    /// sought.
     pub begins: bool,
-    /// Whether the viewer could have got more than they did, and what is booked now does not let them catch up.
+    /// Whether the viewer has fetched less than they could have and the current booking does not
+    /// let them catch up.
     pub is_behind: bool,
 }
 
-/// What a viewer may be sent beyond the pace.
+/// How much a viewer may be sent beyond the pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beyond {
     /// Nothing.
     Nothing,
-    /// So many bytes a second.
+    /// Up to this many bytes per second.
     Share(u64),
-    /// All they take.
+    /// As much as they take.
     Everything,
 }
 
-/// Film seconds that may go.
+/// A token bucket of film seconds.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     brim: f64,
-    /// Seconds a second.
+    /// Refill rate in seconds of film per second.
     fill: f64,
     level: f64,
 }
@@ -158,9 +166,9 @@ impl Bucket {
         }
     }
 
-    /// So many seconds pass; how long to wait for it not to be in debt.
+    /// Advances by `passed` seconds. Returns the seconds until the level is not negative.
     fn wait(&mut self, passed: f64) -> f64 {
-        // What a refill gave beyond the brim stays until it is used.
+        // A refill beyond the brim is kept until it is used.
         self.level = self
             .level
             .max((self.level + passed * self.fill).min(self.brim));
@@ -168,22 +176,22 @@ impl Bucket {
     }
 }
 
-/// One flow of media that is held to a [`Pace`]: a track of a viewer, or a range of a file.
+/// Holds a flow of media to a [`Pace`]: a track of a viewer, or a range of a file.
 #[derive(Debug)]
 pub struct Pacer {
     pace: Pace,
-    /// Of the beginning, of all, and of what goes at a time.
+    /// For the beginning, for the total lead, and for the momentary rate.
     buckets: [Bucket; 3],
     at: Monotonic,
-    /// When they were filled at once last.
+    /// When they were last filled at once.
     began: Monotonic,
-    /// How often they may be filled at once, and when that was looked at last.
+    /// How often they may be filled at once, and when that was last updated.
     seeks: Bucket,
     sought: Monotonic,
 }
 
 impl Pacer {
-    /// Full buckets.
+    /// Creates a pacer with full buckets.
     pub fn new(pace: Pace, now: Monotonic) -> Pacer {
         Pacer {
             pace,
@@ -202,8 +210,9 @@ impl Pacer {
         }
     }
 
-    /// The viewer begins somewhere else, or the way there is not film (`extra` seconds' worth of
-    /// bytes, such as a file's tables): full again, unless that happens too often.
+    /// Refills the buckets because the viewer starts elsewhere or must first fetch bytes that are
+    /// not film, such as a file's tables (`extra` seconds' worth). Does nothing if that happens too
+    /// often.
     pub fn refill(&mut self, extra: f64, now: Monotonic) {
         self.seeks.wait(now.since(self.sought).as_secs_f64());
         self.sought = now;
@@ -220,7 +229,7 @@ impl Pacer {
         self.began = now;
     }
 
-    /// How long to wait before more is sent.
+    /// Returns the time to wait before more is sent.
     pub fn wait(&mut self, now: Monotonic) -> Duration {
         if self.pace.factor <= 0.0 {
             return Duration::ZERO;
@@ -239,7 +248,7 @@ impl Pacer {
         Duration::from_secs_f64(waits.fold(0.0, f64::max).min(3600.0))
     }
 
-    /// How long there would be to wait if so many seconds of film were sent now.
+    /// Returns the time to wait after sending `seconds` of film now.
     pub fn wait_after(&self, seconds: f64) -> Duration {
         if self.pace.factor <= 0.0 {
             return Duration::ZERO;
@@ -249,7 +258,7 @@ impl Pacer {
         Duration::from_secs_f64(waits.fold(0.0, f64::max).min(3600.0))
     }
 
-    /// Seconds of film that the viewer has got ahead, as far as the bucket knows.
+    /// Returns the viewer's lead in seconds of film, as far as the bucket knows.
     pub fn ahead(&self) -> f64 {
         (self.pace.ahead - self.buckets[1].level).max(0.0)
     }
@@ -258,7 +267,7 @@ impl Pacer {
         now.since(self.began) < self.pace.beginning()
     }
 
-    /// How the flow stands.
+    /// Returns the flow's state relative to its pace.
     pub fn standing(&mut self, now: Monotonic) -> Standing {
         let wait = self.wait(now);
         let ahead = self.ahead();
@@ -271,12 +280,12 @@ impl Pacer {
         }
     }
 
-    /// Film of `seconds` has been sent out of what nobody has booked.
+    /// Records `seconds` of film sent from unbooked capacity.
     pub fn caught_up(&mut self, seconds: f64) {
         self.buckets[1].level -= seconds;
     }
 
-    /// Film of `seconds` has been sent. May overdraw: the debt is waited for before the next piece.
+    /// Records `seconds` of film sent. The level may become negative: the next piece then waits.
     pub fn sent(&mut self, seconds: f64) {
         for bucket in &mut self.buckets {
             bucket.level -= seconds;
@@ -324,7 +333,7 @@ mod tests {
         sent_until(30.0, &mut now);
         now += 60.0;
         let sent = sent_until(now + 10.0, &mut now);
-        // What is in the first bucket, and ten seconds.
+        // The contents of the first bucket, and ten seconds.
         assert!((10.0..=13.5).contains(&sent), "{sent} s in 10 s");
     }
 
@@ -374,7 +383,8 @@ mod tests {
         while now < 100.0 {
             now += pacer.wait(at(now)).as_secs_f64();
             let most = eager.sent_by((now * 1e9) as i64) as f64 / 1e9;
-            // A piece begins when nothing is owed, and is booked to its end by then or soon after.
+            // A piece starts when the level is not negative, and its end is booked by then or soon
+            // after.
             assert!(
                 sent <= most + 1e-3,
                 "{sent} s of film in {now} s, and {most} s booked"

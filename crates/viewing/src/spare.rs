@@ -1,8 +1,9 @@
-//! Downloads: what viewers have not booked flows to them, after everything else.
+//! Downloads: they share the capacity that viewers have not booked, after everything else.
 //!
-//! A file that is fetched is a viewer's: its film's rate is booked for it, and it always gets that. What it is sent beyond comes
-//! out of what nobody has booked at the moment, shared evenly among all downloads. Where nothing on
-//! the way to a viewer is limited there is nothing to share: the download goes as fast as TCP takes it.
+//! A file being fetched belongs to a viewer: its film's rate is booked for it, and it always gets
+//! that. What it is sent beyond that comes from currently unbooked capacity, shared evenly among
+//! all downloads. If nothing on the way to a viewer is limited, there is nothing to share: the
+//! download goes as fast as TCP allows.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -12,29 +13,30 @@ use reelway_time::Monotonic;
 use crate::pace::Beyond;
 use crate::wire::{WIRE, on_wire};
 
-/// What may go at once is this part of what there is for a second: 1/32, 31 ms of it. The rest is given out evenly, so that no
-/// second ever gets more than there is.
+/// A burst may be at most this fraction of one second's capacity: 1/32, which is 31 ms. The rest is
+/// given out evenly, so that no second ever gets more than its capacity.
 const AT_ONCE: u64 = 32;
-/// Time after which it is to be said again how much is left: downloads make room for a viewer within it.
+/// Interval at which the unbooked capacity is looked up again: downloads make room for a viewer
+/// within this time.
 const LOOK: Duration = Duration::from_millis(100);
-/// Longest wait before a download asks again: what there is may have grown.
+/// Longest wait before a download asks again: the capacity may have grown.
 const AGAIN: Duration = Duration::from_millis(250);
-/// Most downloads that wait in line; others ask again.
+/// Maximum number of downloads in the queue; others ask again later.
 const LINE: usize = 1024;
-/// Less than this is not worth a piece of its own, bytes.
+/// Smallest piece worth sending on its own, in bytes.
 const LEAST: u64 = 4096;
 
-/// One resource of which so many bytes a second are left.
+/// The unbooked capacity of one resource.
 #[derive(Debug)]
 struct Spare {
-    /// Bytes a second that nobody has booked.
+    /// Unbooked bytes per second.
     rest: u64,
-    /// What may go now, in bytes times nanoseconds of a second.
+    /// What may be sent now, in bytes times nanoseconds per second.
     level: u128,
     at: Monotonic,
-    /// The downloads that wait, and for how many bytes: the first in line goes first.
+    /// Waiting downloads and the bytes each wants, first come, first served.
     line: VecDeque<(u64, u64)>,
-    /// The downloads that took something lately.
+    /// Downloads that took something recently.
     takers: BTreeMap<u64, Monotonic>,
 }
 
@@ -51,12 +53,12 @@ impl Spare {
         }
     }
 
-    /// Most bytes that may go at once.
+    /// Returns the largest burst in bytes.
     fn at_once(&self) -> u64 {
         self.rest / AT_ONCE
     }
 
-    /// Bytes a second that are given out.
+    /// Returns the bytes per second that are given out evenly.
     fn given(&self) -> u64 {
         self.rest - self.at_once()
     }
@@ -68,7 +70,7 @@ impl Spare {
         self.level = (self.level + passed * u128::from(self.given())).min(brim);
     }
 
-    /// From now on so many bytes a second are left.
+    /// Sets the unbooked bytes per second from now on.
     fn set(&mut self, rest: u64, now: Monotonic) {
         self.advance(now);
         self.rest = rest;
@@ -77,8 +79,8 @@ impl Spare {
         self.takers.retain(|_, at| lately(at));
     }
 
-    /// How long until download `who` may take so many bytes, if those before it in line take theirs. From then on it is in
-    /// line. Zero: now.
+    /// Returns how long until download `who` may take `bytes`, if those before it in the queue take
+    /// theirs, and puts it in the queue. Zero means now.
     fn wait(&mut self, who: u64, bytes: u64, now: Monotonic) -> Duration {
         self.advance(now);
         if bytes > self.at_once() || self.given() == 0 {
@@ -107,7 +109,7 @@ impl Spare {
         Duration::from_nanos(wait.min(AGAIN.as_nanos()) as u64)
     }
 
-    /// It takes what it need not wait for.
+    /// Takes bytes that need not wait.
     fn take(&mut self, who: u64, bytes: u64, now: Monotonic) {
         self.advance(now);
         self.level = self.level.saturating_sub(u128::from(bytes) * SECOND);
@@ -119,13 +121,13 @@ impl Spare {
         self.line.retain(|(other, _)| *other != who);
     }
 
-    /// It wants nothing any more.
+    /// Removes a download that wants nothing more.
     fn leave(&mut self, who: u64) {
         self.leave_line(who);
         self.takers.remove(&who);
     }
 
-    /// An even share of what is given out, bytes a second.
+    /// Returns an even share of the given-out capacity, in bytes per second.
     fn share(&self) -> u64 {
         let waiting = self.line.iter();
         let new = waiting.filter(|(who, _)| !self.takers.contains_key(who));
@@ -133,16 +135,16 @@ impl Spare {
     }
 }
 
-/// What is left for downloads, of each limited resource.
+/// The unbooked capacity of each limited resource.
 #[derive(Debug)]
 pub struct Spares<R> {
-    /// With each, when it was last said how much is left.
+    /// Each resource, with the time when its unbooked capacity was last set.
     all: BTreeMap<R, (Spare, Monotonic)>,
     /// The number of the last download.
     last: u64,
 }
 
-/// A download, for as long as it lasts: its number, and the limited resources that it needs.
+/// A download in progress: its number, and the limited resources that it needs.
 #[derive(Clone, Debug)]
 pub struct Download<R> {
     number: u64,
@@ -150,7 +152,7 @@ pub struct Download<R> {
 }
 
 impl<R> Download<R> {
-    /// Whether nothing is limited on its way.
+    /// Whether no resource on its way is limited.
     pub fn is_unlimited(&self) -> bool {
         self.limited_by.is_empty()
     }
@@ -166,7 +168,7 @@ impl<R> Default for Spares<R> {
 }
 
 impl<R: Copy + Ord> Spares<R> {
-    /// A download begins that needs these limited resources.
+    /// Begins a download that needs these limited resources.
     pub fn begin(&mut self, limited_by: Vec<R>) -> Download<R> {
         self.last += 1;
         Download {
@@ -175,8 +177,8 @@ impl<R: Copy + Ord> Spares<R> {
         }
     }
 
-    /// The resources of a download of which it is not known, or was not said lately, how much is left: [`Spares::set`]
-    /// comes first for them.
+    /// Returns the download's resources whose unbooked capacity is unknown or out of date: call
+    /// [`Spares::set`] for them first.
     pub fn stale(&self, download: &Download<R>, now: Monotonic) -> Vec<R> {
         let is_stale = |resource: &R| {
             let known = self.all.get(resource);
@@ -186,7 +188,7 @@ impl<R: Copy + Ord> Spares<R> {
         resources.filter(is_stale).collect()
     }
 
-    /// From now on so many bytes a second of a resource are left.
+    /// Sets the unbooked bytes per second of a resource from now on.
     pub fn set(&mut self, resource: R, rest: u64, now: Monotonic) {
         let new = || (Spare::new(now), now);
         let (spare, said) = self.all.entry(resource).or_insert_with(new);
@@ -194,11 +196,11 @@ impl<R: Copy + Ord> Spares<R> {
         *said = now;
     }
 
-    /// Takes leave to send the next piece beyond the film's pace: of `asked` bytes, where it has been asked for, else of at
-    /// most `most`.
+    /// Takes permission to send the next piece beyond the film's pace: of `asked` bytes if it has
+    /// already been requested, otherwise of at most `most`.
     ///
     /// # Errors
-    /// It is not its turn: how long to wait.
+    /// It is not this download's turn: how long to wait.
     pub fn take(
         &mut self,
         download: &Download<R>,
@@ -212,8 +214,9 @@ impl<R: Copy + Ord> Spares<R> {
         let at_once = self.of(download).map(|spare| spare.at_once()).min();
         let at_once = at_once.unwrap_or(0) * 16 / WIRE;
         let bytes = asked.unwrap_or_else(|| match at_once {
-            // Half of it or less: what a download does not take in time still gathers meanwhile. A power of two: never
-            // across a block that is one, too.
+            // Half of the burst or less: capacity that the download does not take in time still
+            // accumulates meanwhile. A power of two, so that it never crosses the boundary of a
+            // block, whose size is one too.
             LEAST.. => most.min((1 << (at_once / 2).ilog2()).max(LEAST)),
             _ => u64::MAX,
         });
@@ -229,25 +232,26 @@ impl<R: Copy + Ord> Spares<R> {
         }
     }
 
-    /// How much a download may be sent beyond its film's pace.
+    /// Returns how much a download may be sent beyond its film's pace.
     pub fn beyond(&mut self, download: &Download<R>) -> Beyond {
         let shares = self.of(download).map(|spare| spare.share());
         shares.min().map_or(Beyond::Everything, Beyond::Share)
     }
 
-    /// The film's pace carries a download on: those behind it in line need not wait for it.
+    /// Records that the film's pace suffices for a download: those behind it in the queue need not
+    /// wait for it.
     pub fn rests(&mut self, download: &Download<R>) {
         self.of(download)
             .for_each(|spare| spare.leave_line(download.number));
     }
 
-    /// A download is over.
+    /// Ends a download.
     pub fn end(&mut self, download: &Download<R>) {
         self.of(download)
             .for_each(|spare| spare.leave(download.number));
     }
 
-    /// What is known of a download's resources.
+    /// Iterates over the capacities of a download's resources.
     fn of(&mut self, download: &Download<R>) -> impl Iterator<Item = &mut Spare> {
         let wanted = &download.limited_by;
         let all = self.all.iter_mut();
@@ -268,8 +272,8 @@ mod tests {
 
     const MILLISECOND: u64 = 1_000_000;
 
-    /// Downloads that want `pieces` of these lengths, each again and again, over so many milliseconds; `rest` says what is left
-    /// at each. Who got how many bytes when.
+    /// Runs downloads that repeatedly want `pieces` of these lengths, for `millis` milliseconds;
+    /// `rest` gives the unbooked capacity at each. Returns who got how many bytes when.
     fn run(pieces: &[u64], millis: u64, rest: impl Fn(u64) -> u64) -> Vec<(u64, usize, u64)> {
         let mut spare = Spare::new(at(0));
         let mut got = Vec::new();
@@ -344,7 +348,7 @@ mod tests {
         assert!(!last(&mut spare).is_zero());
         (0..9).for_each(|who| spare.leave(who));
         assert!(last(&mut spare).is_zero());
-        // More than may ever go at once keeps nobody waiting behind it.
+        // A request larger than any burst blocks nobody behind it.
         assert_eq!(spare.wait(3, 100_001, at(0)), AGAIN);
         assert_eq!(spare.line.len(), 1);
     }
@@ -422,7 +426,7 @@ mod tests {
                 let most = looks.map(|look| rests[look as usize]).max().unwrap_or(0);
                 prop_assert!(sent <= most, "{sent} of {most} in the second from {from}");
             }
-            // What may go at once is more than any of them wants: then there is always one who takes it.
+            // If a burst exceeds what any of them wants, one of them can always take it.
             let steady = *rests.iter().min().unwrap();
             if steady / AT_ONCE >= 60_000 {
                 let sent: u64 = got.iter().map(|(_, _, bytes)| bytes).sum();

@@ -1,9 +1,9 @@
-//! Tokens: names of viewers, and the secret of those who may change things.
+//! Tokens: viewer names, and the secret that authorises changes.
 
-/// Characters of a viewer's token.
+/// Length of a viewer's token in characters.
 pub const TOKEN_LENGTH: usize = 24;
 
-/// Whether this could be a viewer's token of this server's.
+/// Whether this has the form of a viewer's token.
 pub fn is_token(text: &str) -> bool {
     text.len() == TOKEN_LENGTH
         && text
@@ -11,13 +11,13 @@ pub fn is_token(text: &str) -> bool {
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
 }
 
-/// The token of an `Authorization: Bearer TOKEN` (RFC 6750, section 2.1).
+/// Returns the token of an `Authorization: Bearer TOKEN` header (RFC 6750, section 2.1).
 pub fn bearer(authorization: &str) -> Option<&str> {
     let (scheme, token) = authorization.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Compares so that the time it takes does not show how much was right.
+/// Compares in constant time, so that timing does not reveal how much matched.
 pub fn is_secret(given: &str, secret: &str) -> bool {
     let pairs = given.bytes().zip(secret.bytes());
     let different = pairs.fold(0, |different, (a, b)| different | (a ^ b));

@@ -1,4 +1,5 @@
-//! One viewer: where their requests say they are in the film, how long they may be silent, and when more may be sent.
+//! A viewer: their position in the film according to their requests, how long they may be silent,
+//! and when more may be sent.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,29 +12,30 @@ use crate::budget::{COPIED, LONGEST_WAIT};
 use crate::flow::Flow;
 use crate::pace::{Pace, Pacer, Standing};
 
-/// How long a viewer of a file is silent at most while they play, as long as a segment would make them:
+/// Longest expected silence of a viewer who plays a file, treated like a segment of this length:
 /// nearly every film fills a window of the store in that time.
 const OF_FILE: Duration = Duration::from_secs(10);
-/// The same of a segment, however long it is.
+/// The same limit for segments, however long they are.
 const OF_SEGMENT: Duration = Duration::from_secs(600);
-/// What is added to the silence of viewers who play, as players ask at their own times.
+/// Added to the silence of viewers who play, since players choose when to request.
 const SLACK: Duration = Duration::from_secs(10);
-/// Longest silence of viewers who have a playlist but asked for nothing yet.
+/// Longest silence of viewers who have a playlist but have not requested media yet.
 const UNDECIDED: Duration = Duration::from_secs(30);
 
-/// Bytes of media after which somebody who has a playlist counts as a viewer. To ask costs nothing, and those who do nothing
-/// else are among the first to go when room is short.
+/// Bytes of media after which a client with a playlist counts as a viewer. A request costs the
+/// client nothing, and clients that do nothing else are among the first to be ended when room is
+/// short.
 const BEGUN: u64 = 64 << 10;
 
-/// A viewer's flows of media go side by side, each at its own pace: a player asks for picture and sound by themselves, of
-/// whatever rendition.
+/// A viewer's flows of media; each has its own pace, since players request audio and video
+/// separately, from any rendition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FlowKind {
     /// A file, by byte ranges.
     File,
-    /// Segments of the picture, or of a transport stream.
+    /// Segments of the video, or of a transport stream.
     Picture,
-    /// Segments of the sound.
+    /// Segments of the audio.
     Sound,
 }
 
@@ -46,80 +48,81 @@ impl From<Kind> for FlowKind {
     }
 }
 
-/// A piece of media that a viewer asks for.
+/// A piece of media that a viewer requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Piece {
     /// The flow it belongs to.
     pub flow: FlowKind,
-    /// Which piece it is: a segment's number, or an offset in the file.
+    /// Its position: a segment number, or an offset in the file.
     pub at: u64,
-    /// The one that follows it.
+    /// The position of the piece that follows.
     pub next: u64,
-    /// When it plays.
+    /// The presentation times that it covers.
     pub time: Range<Nanos>,
-    /// Whether the flow shows where the viewer is.
+    /// Whether this flow determines the viewer's position.
     pub main: bool,
-    /// Seconds' worth of bytes that are not film.
+    /// Bytes that are not film, in seconds' worth.
     pub extra: f64,
 }
 
-/// That a viewer is somewhere else in the film than before.
+/// A change of a viewer's position in the film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moved {
-    /// They play from here.
+    /// The presentation time from which they play.
     pub to: Nanos,
-    /// They play for the first time.
+    /// Whether they play for the first time.
     pub begins: bool,
 }
 
-/// What a viewer does.
+/// What a viewer is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// They have asked for no media yet.
+    /// They have not requested any media yet.
     Ready,
-    /// They ask for more again and again.
+    /// They request media regularly.
     Playing,
-    /// They have been silent for longer than viewers are who play.
+    /// They have been silent for longer than playing viewers are.
     Paused,
 }
 
-/// How far a viewer has come.
+/// A viewer's progress.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// What they do.
+    /// What they are doing.
     pub doing: Doing,
-    /// The presentation time they play, as far as their requests show it, in seconds.
+    /// The presentation time being played, in seconds, as inferred from their requests.
     pub position: Option<f64>,
-    /// Bytes of media they were sent.
+    /// Bytes of media sent.
     pub bytes: u64,
-    /// Answers they were given.
+    /// Answers begun.
     pub answers: u64,
 }
 
-/// One viewer.
+/// A viewer.
 #[derive(Debug)]
 pub struct Viewer {
     pace: Pace,
-    /// Silence after which a viewer is given up; films of long segments give longer.
+    /// Silence after which viewers are given up; long segments extend it.
     timeout: Duration,
     bytes: u64,
     answers: u64,
-    /// They were at this presentation time at this moment …
+    /// When they started playing, and at which presentation time …
     anchor: Option<(Monotonic, Nanos)>,
-    /// … and have asked for all up to here.
+    /// … and up to where they have requested media.
     reached: Nanos,
-    /// Longest silence of a viewer who plays.
+    /// Longest silence of a viewer who is playing.
     rest: Duration,
-    /// Silence after which this one is given up.
+    /// Silence after which this viewer is given up.
     idle: Duration,
-    /// Answers under way: as long as there is one they are not silent, even if they take nothing of it (a
-    /// browser that pauses a file does not); the connection has limits of its own.
+    /// Answers in progress. While there is one, the viewer does not count as silent, even if they
+    /// read nothing (a browser that pauses a file does not); the connection has its own limits.
     sending: usize,
     flows: BTreeMap<FlowKind, Flow>,
 }
 
 impl Viewer {
-    /// One who has asked for nothing yet. `timeout` is the silence after which viewers are given up.
+    /// Creates a viewer who has requested nothing yet. `timeout` is the silence after which viewers
+    /// are given up.
     pub fn new(pace: Pace, timeout: Duration) -> Viewer {
         Viewer {
             pace,
@@ -135,11 +138,12 @@ impl Viewer {
         }
     }
 
-    /// A piece of media is asked for. Its answer is under way until [`Viewer::ends`] is called. Where they are now, if
-    /// that is somewhere else than before.
+    /// Records a request for a piece of media, whose answer is in progress until [`Viewer::ends`]
+    /// is called. Returns the viewer's new position if it changed.
     pub fn asks(&mut self, piece: &Piece, now: Monotonic) -> Option<Moved> {
         let Range { start, end } = piece.time;
-        // Viewers who play ask once a segment, and players hold some of them: silence for longer is a pause.
+        // Viewers who play send a request per segment, and players buffer several segments: a
+        // longer silence is a pause.
         let longest = match piece.flow {
             FlowKind::File => OF_FILE,
             FlowKind::Picture | FlowKind::Sound => {
@@ -156,7 +160,7 @@ impl Viewer {
         if jump {
             flow.pacer.refill(piece.extra, now);
         }
-        // Somebody may begin with the sound, or take nothing else.
+        // A viewer may begin with the audio, or fetch nothing else.
         let begins = self.anchor.is_none();
         if !piece.main && !begins {
             return None;
@@ -170,13 +174,13 @@ impl Viewer {
         None
     }
 
-    /// There is no room for what the viewer began with: they are nowhere yet.
+    /// Records that the viewer was refused: they have no position yet.
     pub fn is_refused(&mut self) {
         self.anchor = None;
     }
 
-    /// The answer to the piece of `flow` that begins at `at` is over, and all of it was handed over or not. Whether the
-    /// flow's answers need not wait any more.
+    /// Ends the answer for the piece of `flow` that begins at `at`; `is_whole` if all of it was
+    /// handed over. Returns whether the flow's other answers need not wait any more.
     pub fn ends(&mut self, flow: FlowKind, at: u64, is_whole: bool, now: Monotonic) -> bool {
         self.sending -= 1;
         if is_whole {
@@ -192,7 +196,8 @@ impl Viewer {
         })
     }
 
-    /// How a flow stands against its pace: how long to wait before more of it is sent.
+    /// Returns a flow's state relative to its pace, including the time to wait before more of it is
+    /// sent.
     pub fn standing(&mut self, flow: FlowKind, now: Monotonic) -> Standing {
         match self.flows.get_mut(&flow) {
             Some(flow) => flow.pacer.standing(now),
@@ -205,14 +210,15 @@ impl Viewer {
         }
     }
 
-    /// How long there would be to wait if `seconds` of a flow were sent now.
+    /// Returns the time to wait after sending `seconds` of a flow now.
     pub fn wait_after(&self, flow: FlowKind, seconds: f64) -> Duration {
         let flow = self.flows.get(&flow);
         flow.map_or(Duration::ZERO, |flow| flow.pacer.wait_after(seconds))
     }
 
-    /// Bytes of a flow's next window, of at most `most`, of which each plays for so many seconds: as many as make them wait
-    /// no longer than [`LONGEST_WAIT`] for the one after, or [`COPIED`].
+    /// Returns the size of a flow's next window, at most `most` bytes that each play for
+    /// `seconds_per_byte`: reduced until the window after it waits no longer than [`LONGEST_WAIT`],
+    /// but not below [`COPIED`].
     pub fn window(&self, flow: FlowKind, most: u64, seconds_per_byte: f64) -> u64 {
         let mut size = most;
         while size / 2 >= COPIED
@@ -223,13 +229,13 @@ impl Viewer {
         size
     }
 
-    /// Media went out: `bytes` of a flow, which play for `seconds`. Whether they make a viewer of somebody who had no more
-    /// than a playlist.
+    /// Records `bytes` of a flow sent, which play for `seconds`. Returns whether a client that had
+    /// only a playlist becomes a viewer by that.
     pub fn sent(&mut self, flow: FlowKind, bytes: u64, seconds: f64) -> bool {
         self.went(flow, bytes, |pacer| pacer.sent(seconds))
     }
 
-    /// The same of media that went out of what nobody has booked.
+    /// The same for media sent from unbooked capacity.
     pub fn caught_up(&mut self, flow: FlowKind, bytes: u64, seconds: f64) -> bool {
         self.went(flow, bytes, |pacer| pacer.caught_up(seconds))
     }
@@ -243,7 +249,8 @@ impl Viewer {
         before < BEGUN && self.bytes >= BEGUN
     }
 
-    /// Silence after which the viewer is given up. `Duration::MAX` while an answer is under way.
+    /// Returns the silence after which the viewer is given up; `Duration::MAX` while an answer is
+    /// in progress.
     pub fn idle_limit(&self) -> Duration {
         match self.sending {
             0 => self.idle,
@@ -251,17 +258,17 @@ impl Viewer {
         }
     }
 
-    /// Whether nothing has been answered yet.
+    /// Whether no answer has begun yet.
     pub fn is_new(&self) -> bool {
         self.answers == 0
     }
 
-    /// An answer was begun.
+    /// Records that an answer has begun.
     pub fn answered(&mut self) {
         self.answers += 1;
     }
 
-    /// How far they have come, after so long a silence.
+    /// Returns the viewer's progress after this long a silence.
     pub fn progress(&self, silence: Duration, now: Monotonic) -> Progress {
         let played = |(since, from): (Monotonic, Nanos)| {
             let played = i64::try_from(now.since(since).as_nanos()).unwrap_or(i64::MAX);
@@ -431,7 +438,7 @@ mod tests {
         let mut viewer = viewer();
         viewer.asks(&segment(1, true), at(0));
         assert_eq!(viewer.window(FlowKind::Picture, 1 << 20, 1e-6), 1 << 20);
-        // 16 s of film for each 256 KiB: two of these are beyond what goes freely.
+        // 16 s of film in 256 KiB: two such windows exceed what is sent immediately.
         assert_eq!(viewer.window(FlowKind::Picture, 1 << 20, 64e-6), 256 << 10);
         assert_eq!(viewer.window(FlowKind::Picture, 1 << 20, 1.0), COPIED);
     }

@@ -1,10 +1,10 @@
 //! Who the viewers are.
 //!
-//! A viewer over HLS or DASH begins with the multivariant playlist or the MPD, and gets a token that all addresses below it
-//! carry (`?s=TOKEN`). A token is a name, not a permission: a caller who brings one that is well-formed but unknown (the
-//! session expired during a pause, or the server was started anew) is a newcomer under that name. A token that was ended is
-//! refused from then on, as is one of another film. Segments asked for without a token, and files, belong to a viewer known
-//! by their address and program.
+//! A viewer over HLS or DASH begins with the multivariant playlist or the MPD, and gets a token
+//! that all URLs below it carry (`?s=TOKEN`). A token is a name, not a permission: a well-formed,
+//! unknown token (the session expired in a pause, or the server was restarted) makes the caller a
+//! newcomer of that name. Ended tokens, and tokens of another film, are refused. Segments requested
+//! without a token, and files, belong to a viewer identified by address and program.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -17,46 +17,46 @@ use crate::token::is_token;
 
 /// How long an ended token is refused.
 const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
-/// How long a viewer without a token is kept out after they were ended.
+/// How long a viewer without a token is kept out after being ended.
 const KEPT_OUT: Duration = Duration::from_secs(60);
-/// Bytes of a query that is kept: a user's name and signature take less.
+/// Longest query that is kept, in bytes: a user name and signature take less.
 const LONGEST_QUERY: usize = 1024;
-/// Ended viewers that are remembered.
+/// Maximum number of past viewers that are remembered.
 const MOST_REMEMBERED: usize = 10_000;
 
 /// How a film is delivered over HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Delivery {
-    /// By segments of an HLS playlist.
+    /// As segments of an HLS playlist.
     Hls,
-    /// By segments of an HLS playlist that are slices of a transport stream as it is.
+    /// As segments of an HLS playlist that are slices of a transport stream as it is.
     TransportStream,
-    /// By segments of a DASH manifest.
+    /// As segments of a DASH manifest.
     Dash,
     /// As a file.
     File,
 }
 
-/// Who asks.
+/// The sender of a request.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// Their address.
     pub peer: SocketAddr,
     /// The number of the connection.
     pub connection: u64,
-    /// The program that asks: `User-Agent`.
+    /// The program: `User-Agent`.
     pub agent: Option<String>,
-    /// The token in the address.
+    /// The token in the URL.
     pub token: Option<String>,
-    /// All that follows `?` there; it may say who they are.
+    /// The whole query string; it may identify the user.
     pub query: Option<String>,
 }
 
 impl Caller {
-    /// The token in the address, where that is one.
+    /// Returns the token in the URL, if there is one.
     ///
     /// # Errors
-    /// It is none.
+    /// It is not a valid token.
     pub fn checked_token(&self) -> Result<Option<&str>, Denied> {
         let token = self.token.as_deref();
         match token.is_none_or(is_token) {
@@ -71,13 +71,13 @@ impl Caller {
 /// Why a caller is not served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Denied {
-    /// They may not have this, in words: 403.
+    /// Access is denied, with the reason: 403.
     Forbidden(&'static str),
-    /// Their viewing is over, in words: 410.
+    /// Their session is over, with the reason: 410.
     Gone(String),
 }
 
-/// By what a viewer is known again.
+/// How a viewer is recognised.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// A token.
@@ -92,13 +92,13 @@ pub enum Key {
         title: String,
         /// How it is delivered.
         delivery: Delivery,
-        /// Where users are known: two of them may share an address.
+        /// The query, if users are known: two users may share an address.
         query: Option<String>,
     },
 }
 
 impl Key {
-    /// The token; empty for viewers without one.
+    /// Returns the token; empty for viewers without one.
     pub fn token(&self) -> &str {
         match self {
             Key::Token(token) => token,
@@ -107,34 +107,34 @@ impl Key {
     }
 }
 
-/// A film that somebody watches.
+/// A film that is being watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Film<'a> {
     /// Its name.
     pub title: &'a str,
-    /// Stays the same for as long as it is this film, also while a recording grows.
+    /// Identifies the film; unchanged while a recording grows.
     pub edition: &'a str,
-    /// As the transport stream that its file is, of which other amounts are booked.
+    /// Whether it is sent as the transport stream that its file is, which is booked differently.
     pub as_stream: bool,
 }
 
-/// What is known of a caller.
+/// What is known about a caller.
 #[derive(Clone, Debug)]
 pub struct KnownCaller<V> {
-    /// By what they are known again.
+    /// How they are recognised.
     pub key: Key,
-    /// How they began: a viewer who comes back is who they were.
+    /// How they began: a returning viewer keeps their delivery.
     pub delivery: Delivery,
-    /// What followed `?` in the address they began with. The addresses below the playlist do not say again who they are.
+    /// The query of the URL they began with. URLs below the playlist do not identify them again.
     pub query: Option<String>,
-    /// Their viewing, if they are there.
+    /// Their current session, if they have one.
     pub present: Option<Present<V>>,
 }
 
-/// A viewer who is there.
+/// A viewer with a current session.
 #[derive(Clone, Debug)]
 pub struct Present<V> {
-    /// What the owner keeps of them.
+    /// The owner's data about them.
     pub viewer: V,
     number: u64,
     title: Arc<str>,
@@ -142,7 +142,7 @@ pub struct Present<V> {
     as_stream: bool,
 }
 
-/// What a viewer asks for does not go with what they watch.
+/// Why a request does not match what the viewer watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
     /// They watch another film.
@@ -154,10 +154,10 @@ pub enum Mismatch {
 }
 
 impl<V> Present<V> {
-    /// Whether it is this film that they watch.
+    /// Checks that it is this film that they watch.
     ///
     /// # Errors
-    /// It is another film, or another file.
+    /// They watch another film, another form of it, or the file was replaced.
     pub fn check(&self, film: Film<'_>) -> Result<(), Mismatch> {
         if *self.title != *film.title {
             Err(Mismatch::OtherFilm)
@@ -187,7 +187,7 @@ impl From<Mismatch> for Denied {
     }
 }
 
-/// A viewer's entry, to be given back when they end.
+/// A viewer's entry, returned when their session ends.
 #[derive(Clone, Debug)]
 pub struct Entry {
     key: Key,
@@ -196,28 +196,28 @@ pub struct Entry {
     query: Option<String>,
 }
 
-/// How a viewing ended, as far as it matters when its viewer comes back.
+/// How a session ended, as far as it matters when its viewer returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Somebody ended it.
+    /// It was ended by the operator.
     Kicked,
     /// It could not go on, for this reason.
     Failed(String),
-    /// The viewer was silent for too long, or had not begun and others needed the room: they may come back.
+    /// Silent for too long, or not begun when others needed the room: the viewer may return.
     Silent,
-    /// Otherwise.
+    /// Any other end.
     Over,
 }
 
-/// What is remembered of a viewer who was there.
+/// What is remembered of a past viewer.
 #[derive(Clone, Debug)]
 struct Past {
-    /// Not longer than this.
+    /// When the entry expires.
     until: Monotonic,
-    /// They were ended and are not to come back, and why, in words to follow that; else they only were silent for too long.
+    /// Why they were ended and may not return, as a message suffix; `None` after mere silence.
     ended: Option<Arc<str>>,
     delivery: Delivery,
-    /// Of the address that they began with, where users are known.
+    /// The query of the URL they began with, if users are known.
     query: Option<String>,
 }
 
@@ -227,12 +227,12 @@ pub struct Viewers<V> {
     knows_users: bool,
     present: BTreeMap<Key, Present<V>>,
     past: BTreeMap<Key, Past>,
-    /// Viewers so far.
+    /// Number of viewers so far.
     last: u64,
 }
 
 impl<V: Clone> Viewers<V> {
-    /// Nobody yet. Whether users are known: then the query says who a viewer is.
+    /// Creates an empty list. If `knows_users` is set, the query says who a viewer is.
     pub fn new(knows_users: bool) -> Viewers<V> {
         Viewers {
             knows_users,
@@ -242,10 +242,10 @@ impl<V: Clone> Viewers<V> {
         }
     }
 
-    /// Who it is that asks for something of a film.
+    /// Identifies the sender of a request for a film.
     ///
     /// # Errors
-    /// The token is none, or was ended.
+    /// The token is invalid, or its session was ended.
     pub fn find(
         &self,
         caller: &Caller,
@@ -278,12 +278,12 @@ impl<V: Clone> Viewers<V> {
         })
     }
 
-    /// The viewer known by this key.
+    /// Returns the viewer recognised by this key.
     pub fn get(&self, key: &Key) -> Option<&Present<V>> {
         self.present.get(key)
     }
 
-    /// Somebody begins to watch a film, in the place of another one known by the same key.
+    /// Enters a viewer of a film, replacing any other with the same key.
     pub fn enter(
         &mut self,
         key: Key,
@@ -308,7 +308,7 @@ impl<V: Clone> Viewers<V> {
         }
     }
 
-    /// The viewer of this entry ended.
+    /// Removes the viewer of this entry.
     pub fn leave(&mut self, entry: Entry, end: End, now: Monotonic) {
         let Entry {
             key,
@@ -316,7 +316,7 @@ impl<V: Clone> Viewers<V> {
             delivery,
             query,
         } = entry;
-        // They may have come anew meanwhile.
+        // They may have begun a new session meanwhile.
         let present = self.present.get(&key);
         if present.is_some_and(|present| present.number == number) {
             self.present.remove(&key);
@@ -343,7 +343,7 @@ impl<V: Clone> Viewers<V> {
         }
     }
 
-    /// What is kept of the query that a caller began with: it says who they are, where users are known.
+    /// Returns what is kept of a caller's first query: all of it if it identifies a user.
     fn kept(&self, query: Option<&String>) -> Option<String> {
         let query = query.filter(|query| self.knows_users && query.len() <= LONGEST_QUERY);
         query.cloned()

@@ -1,5 +1,5 @@
-//! What a media answer consists of, window by window: as much as lies in one block of the store, or in some blocks side
-//! by side.
+//! The windows of a media answer: each covers what lies in one block of the store, or in several
+//! adjacent blocks.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -7,23 +7,24 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 use reelway_package::Part;
 
-/// Pieces shorter than this are copied together: below it, a system call's entry costs more than
-/// the copy. Sound of an interleaved film lies in pieces of some hundred bytes.
+/// Pieces shorter than this are copied together: below it, another entry in a system call costs
+/// more than the copy. The audio of an interleaved film is in pieces of some hundred bytes.
 const GATHERED: usize = 4096;
-/// Most pieces of a window; a film that is interleaved sample by sample has this many in a block of 256 KiB.
+/// Maximum number of pieces in a window; a film interleaved sample by sample has this many in a 256
+/// KiB block.
 const MOST_PIECES: usize = 1024;
 
-/// Pieces of an answer that need at most one contiguous part of the film.
+/// Pieces of an answer that need at most one contiguous range of the film.
 #[derive(Debug, Default, PartialEq)]
 pub struct Window {
-    /// What to read; `None` where all is inline.
+    /// The range to read; `None` if all pieces are inline.
     pub film: Option<Range<u64>>,
     /// The pieces in order.
     pub parts: Vec<Part>,
 }
 
 impl Window {
-    /// Its bytes, of which most or all are the film's.
+    /// Returns the window's size in bytes, most or all of them film.
     pub fn bytes(&self) -> u64 {
         let bytes = |part: &Part| match part {
             Part::Inline(bytes) => bytes.len() as u64,
@@ -33,14 +34,14 @@ impl Window {
     }
 }
 
-/// What comes next of an answer.
+/// The next step of an answer.
 #[derive(Debug, PartialEq)]
 pub enum Next {
     /// A window.
     Window(Window),
-    /// More parts are needed before it is known: [`Windows::add`], or [`Windows::end`].
+    /// More parts are needed before the next window is known: [`Windows::add`] or [`Windows::end`].
     Parts,
-    /// Nothing.
+    /// The end of the answer.
     End,
 }
 
@@ -48,15 +49,15 @@ pub enum Next {
 #[derive(Debug)]
 pub struct Windows {
     parts: VecDeque<Part>,
-    /// Whether more parts come.
+    /// Whether more parts follow.
     has_more: bool,
-    /// The window in the making, and how many of its bytes are the film's.
+    /// The window being assembled, and how many of its bytes are film.
     window: Window,
     of_film: u64,
 }
 
 impl Windows {
-    /// Bytes of the film as they are.
+    /// Creates the windows of an unmodified range of the file.
     pub fn of_file(range: Range<u64>) -> Windows {
         Windows {
             parts: VecDeque::from([Part::Film(range)]),
@@ -66,7 +67,7 @@ impl Windows {
         }
     }
 
-    /// Parts that come bit by bit: a segment's fragments.
+    /// Creates windows of parts that are added one by one: a segment's fragments.
     pub fn of_parts() -> Windows {
         Windows {
             parts: VecDeque::new(),
@@ -76,18 +77,18 @@ impl Windows {
         }
     }
 
-    /// These parts follow.
+    /// Appends parts.
     pub fn add(&mut self, parts: impl IntoIterator<Item = Part>) {
         self.parts.extend(parts);
     }
 
-    /// No more parts follow.
+    /// Marks the end of the parts.
     pub fn end(&mut self) {
         self.has_more = false;
     }
 
-    /// The next window: of at most `size` bytes of the film, nothing across a multiple of it. After [`Next::Parts`] it is to be
-    /// called again with the same size.
+    /// Returns the next window: at most `size` bytes of film, not crossing a multiple of `size`.
+    /// After [`Next::Parts`], call it again with the same size.
     pub fn next(&mut self, size: u64) -> Next {
         while self.window.parts.len() < MOST_PIECES {
             let range = match self.parts.pop_front() {
@@ -102,7 +103,8 @@ impl Windows {
             let block = range.start / size;
             let here = range.start..range.end.min((block + 1) * size);
             let film = match &self.window.film {
-                // In a film whose samples lie on top of each other, what lies in a block is no bound.
+                // In a film with overlapping samples, the block boundary does not limit the
+                // window's size.
                 Some(film)
                     if film.start / size != block
                         || self.of_film + (here.end - here.start) > size =>
@@ -128,7 +130,8 @@ impl Windows {
     }
 }
 
-/// Puts a window's bytes together for sending: nothing is copied but what is shorter than 4 KiB, or everything.
+/// Assembles a window's bytes for sending: only pieces shorter than 4 KiB are copied, or
+/// everything.
 #[derive(Debug)]
 pub struct Gather {
     copies: bool,
@@ -137,7 +140,7 @@ pub struct Gather {
 }
 
 impl Gather {
-    /// Nothing yet. Whether everything is to be copied.
+    /// Creates an empty list. `copies`: whether everything is copied.
     pub fn new(copies: bool) -> Gather {
         Gather {
             copies,
@@ -146,7 +149,7 @@ impl Gather {
         }
     }
 
-    /// These bytes follow.
+    /// Appends bytes.
     pub fn put(&mut self, bytes: Bytes) {
         if self.copies || bytes.len() < GATHERED {
             self.gathered.extend_from_slice(&bytes);
@@ -162,7 +165,7 @@ impl Gather {
         }
     }
 
-    /// The bytes to send.
+    /// Returns the bytes to send.
     pub fn done(mut self) -> VecDeque<Bytes> {
         self.cut();
         self.out
@@ -193,7 +196,7 @@ mod tests {
             Part::Film(10..20),
             Part::Film(40..60),
         ]);
-        // What follows may lie in the same block.
+        // The parts that follow may be in the same block.
         assert_eq!(windows.next(256), Next::Parts);
         windows.add([Part::Film(30..35), Part::Film(250..300)]);
         windows.end();

@@ -1,9 +1,10 @@
-//! What an answer takes of a network.
+//! The network load of an answer.
 
-/// Bytes on the wire for 16 of an answer: headers of TCP, IP and Ethernet take less than a sixteenth.
+/// Bytes on the wire per 16 bytes of an answer: TCP, IP and Ethernet headers add less than a
+/// sixteenth.
 pub(crate) const WIRE: u64 = 17;
 
-/// Bytes on the wire for so many of an answer.
+/// Returns the bytes on the wire for `bytes` of an answer.
 pub fn on_wire(bytes: u64) -> u64 {
     (bytes / 16).saturating_mul(WIRE).saturating_add(bytes % 16)
 }

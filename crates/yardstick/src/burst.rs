@@ -1,15 +1,14 @@
-//! How many packets come at once.
+//! Burst sizes: how many packets arrive within a millisecond.
 
 use std::collections::VecDeque;
 
-/// Counts packets in every window of a millisecond.
+/// Counts packets in a sliding window of one millisecond.
 ///
-/// Pictures and sound come over sockets of their own, each of which is read when its turn comes: a
-/// packet may be handed in after others that came later. It is counted once nothing earlier can be
-/// waiting any more.
+/// Video and audio use separate sockets, which are read in turn, so packets may be added out of
+/// order. A packet is counted once nothing earlier can arrive any more.
 #[derive(Debug, Default)]
 pub(crate) struct BurstMeter {
-    /// Arrivals and their packets, in order of time, not yet counted.
+    /// Arrival times and packet counts that have not been counted yet, in order of time.
     waiting: VecDeque<(u64, u32)>,
     recent: VecDeque<(u64, u32)>,
     within: u32,
@@ -18,11 +17,11 @@ pub(crate) struct BurstMeter {
     agreed: u32,
 }
 
-/// How much later than another that came after it a packet may be handed in, in ns.
+/// By how many nanoseconds a packet may be added after a later one.
 const UNSETTLED: u64 = 2_000_000_000;
 
 impl BurstMeter {
-    /// Judges against `agreed` packets; 0: only counts.
+    /// Counts the windows with more than `agreed` packets; 0: there is no limit.
     pub fn new(agreed: u32) -> Self {
         BurstMeter {
             agreed,
@@ -30,7 +29,7 @@ impl BurstMeter {
         }
     }
 
-    /// Takes `packets` that came at `at` (ns).
+    /// Adds `packets` that arrived at `at` (ns).
     pub fn add(&mut self, at: u64, packets: u32) {
         let place = self.waiting.partition_point(|(then, _)| *then <= at);
         self.waiting.insert(place, (at, packets));
@@ -38,7 +37,7 @@ impl BurstMeter {
         self.count_before(newest.saturating_sub(UNSETTLED));
     }
 
-    /// Counts what still waits: nothing comes any more.
+    /// Counts the remaining packets at the end.
     pub fn finish(&mut self) {
         self.count_before(u64::MAX);
     }
@@ -68,7 +67,7 @@ mod tests {
     #[test]
     fn packets_that_are_read_late_are_counted_when_they_came() {
         let mut bursts = BurstMeter::new(8);
-        // Eight packets of a picture a millisecond after one of sound, whose socket is read later.
+        // Eight video packets a millisecond after one of audio, whose socket is read later.
         bursts.add(5_000_000, 8);
         bursts.add(4_000_000, 1);
         bursts.finish();

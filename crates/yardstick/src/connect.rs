@@ -1,4 +1,4 @@
-//! Connections from a chosen address of this machine.
+//! TCP connections from a chosen source address.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -1,12 +1,12 @@
-//! How one viewer's play went, second by second: for the charts of a report.
+//! A viewer's playback second by second, for the charts of a report.
 
 use std::collections::BTreeMap;
 
 use crate::load::sample::Sample;
 
-/// Most seconds that are kept: a day.
+/// Maximum number of seconds: a day.
 const MOST: usize = 86_400;
-/// Most values of lateness that are kept of a second.
+/// Maximum number of lateness values per second.
 const MOST_LATE: usize = 10_000;
 
 #[derive(Clone, Debug, Default)]
@@ -14,14 +14,14 @@ struct Second {
     packets: u64,
     bytes: u64,
     lost: i64,
-    /// How late what was due came, ns.
+    /// Lateness of media due in this second, in nanoseconds.
     late: Vec<u64>,
 }
 
-/// What came in each second.
+/// Counts of each second.
 #[derive(Clone, Debug, Default)]
 pub struct Course {
-    /// By the second since 1970.
+    /// The seconds by their number since 1970.
     seconds: BTreeMap<u64, Second>,
 }
 
@@ -32,7 +32,8 @@ impl Course {
         room.then(|| self.seconds.entry(second).or_default())
     }
 
-    /// A packet (or segment) of so many bytes came at `at`, ns since 1970, as all times are.
+    /// Enters a packet (or segment) of `bytes` bytes that arrived at `at`. All times are in ns
+    /// since 1970.
     pub(crate) fn came(&mut self, at: u64, bytes: u64) {
         if let Some(second) = self.second(at) {
             second.packets += 1;
@@ -40,14 +41,15 @@ impl Course {
         }
     }
 
-    /// So many packets were found missing at `at` (or, below zero, came after all).
+    /// Enters packets found missing at `at`; a negative number is for packets that arrived after
+    /// all.
     pub(crate) fn lost(&mut self, at: u64, packets: i64) {
         if let Some(second) = self.second(at) {
             second.lost += packets;
         }
     }
 
-    /// Something came at `at`, so many ns late.
+    /// Enters media that arrived at `at`, `nanos` ns late.
     pub(crate) fn late(&mut self, at: u64, nanos: u64) {
         if let Some(second) = self
             .second(at)
@@ -57,7 +59,7 @@ impl Course {
         }
     }
 
-    /// Adds what came on another track.
+    /// Adds the counts of another track.
     pub(crate) fn add(&mut self, other: Course) {
         for (at, there) in other.seconds {
             if let Some(here) = self.second(at * 1_000_000_000) {
@@ -69,7 +71,8 @@ impl Course {
         }
     }
 
-    /// Every second from `began` (ns since 1970) to the last in which anything came, as a run of one viewer.
+    /// Returns a sample for every second from `began` (ns since 1970) to the last with an arrival,
+    /// like those of a run with one viewer.
     pub fn samples(&self, began: u64) -> Vec<Sample> {
         let began = began / 1_000_000_000;
         let Some(last) = self.seconds.keys().next_back() else {

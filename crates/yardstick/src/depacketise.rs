@@ -1,59 +1,59 @@
-//! RTP payloads become access units again, by the RFCs: H.264 (6184), H.265 (7798), AAC-hbr (3640),
-//! Opus (7587).
+//! Depacketisation of RTP payloads into access units: H.264 (RFC 6184), H.265 (RFC 7798), AAC-hbr
+//! (RFC 3640), Opus (RFC 7587).
 
 use crate::reference::access_unit_hash;
 
-/// How a track's payload is made.
+/// The payload format of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// RFC 6184, packetization-mode 0 or 1.
     H264,
     /// RFC 7798 without DONL.
     H265,
-    /// RFC 3640 with sizelength 13, indexlength 3, indexdeltalength 3; ticks of an access unit.
+    /// RFC 3640 with sizelength 13, indexlength 3, indexdeltalength 3.
     AacHbr {
         /// Timestamp ticks from one access unit to the next within a packet.
         unit_ticks: u32,
     },
-    /// One packet, one unit.
+    /// One access unit per packet.
     Whole,
 }
 
-/// An access unit that has come whole.
+/// A complete access unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WholeUnit<'a> {
     /// RTP timestamp.
     pub rtp_time: u32,
-    /// Parameter sets of H.264 and H.265 that came with it.
+    /// The H.264 or H.265 parameter sets that arrived with it.
     pub parameters: &'a [Vec<u8>],
-    /// Its other NAL units, without delimiters; the whole of it for other formats.
+    /// Its other NAL units, without delimiters; for other formats, the whole unit.
     pub parts: Vec<&'a [u8]>,
 }
 
 impl WholeUnit<'_> {
-    /// [`access_unit_hash`].
+    /// Returns the [`access_unit_hash`].
     pub fn hash(&self) -> u64 {
         access_unit_hash(self.parts.iter().copied())
     }
 }
 
-/// Puts a track's access units together.
+/// Assembles a track's access units.
 #[derive(Debug)]
 pub struct Depacketiser {
     format: Format,
-    /// NAL units of the access unit that is coming, and bytes of a fragmented one.
+    /// NAL units of the current access unit, and the bytes of a fragmented one.
     nals: Vec<Vec<u8>>,
     parameters: Vec<Vec<u8>>,
     fragment: Option<Vec<u8>>,
     rtp_time: Option<u32>,
-    /// A packet of the access unit is missing.
+    /// Whether a packet of the current access unit is missing.
     broken: bool,
-    /// Packets missing before the next.
+    /// Number of packets missing before the next.
     missing: u64,
 }
 
 impl Depacketiser {
-    /// For a track of this format.
+    /// Creates a depacketiser for a track of this format.
     pub fn new(format: Format) -> Self {
         Depacketiser {
             format,
@@ -66,15 +66,15 @@ impl Depacketiser {
         }
     }
 
-    /// So many packets were lost before the next: the unit in the making is not whole.
+    /// Records that `packets` packets were lost before the next, so the current unit is incomplete.
     pub fn gap(&mut self, packets: u64) {
         self.missing += packets;
         self.broken = true;
         self.fragment = None;
     }
 
-    /// Takes a packet's payload; calls `whole` for each access unit that is now whole. An error
-    /// says what in the payload is against its RFC.
+    /// Takes a packet's payload, and calls `whole` for each access unit that is now complete. An
+    /// error says how the payload violates its RFC.
     pub fn push(
         &mut self,
         payload: &[u8],
@@ -95,7 +95,8 @@ impl Depacketiser {
             Format::AacHbr { unit_ticks } => aac(payload, rtp_time, unit_ticks, whole),
             Format::H264 | Format::H265 => {
                 if self.rtp_time.is_some_and(|time| time != rtp_time) {
-                    // Without a marker before: its end was lost, and of several packets the others may be this unit's.
+                    // The previous unit ended without a marker: its last packet is among the
+                    // missing. If several are missing, the others may belong to this unit.
                     self.clear();
                     self.broken = missing > 1;
                 }
@@ -252,7 +253,7 @@ fn aac(
     for (number, header) in headers.chunks_exact(2).enumerate() {
         let size = usize::from(u16::from_be_bytes([header[0], header[1]]) >> 3);
         let Some(unit) = payload.get(at..at + size) else {
-            // A unit longer than a packet comes in pieces; those are not judged.
+            // A unit that is longer than a packet comes in fragments, which are not compared.
             return if headers.len() == 2 {
                 Ok(())
             } else {
@@ -283,7 +284,7 @@ mod tests {
             (&[2], &[90]),
             (&[3], &[0]),
             (&[2, 3], &[]),
-            // The picture before it may have had more packets than these, or fewer.
+            // It is not known how many of the missing packets belong to the second picture.
             (&[1, 2], &[]),
             (&[1, 2, 3], &[]),
         ] {

@@ -1,6 +1,6 @@
-//! Films made to order, without an encoder: an MP4 file of picture and sound whose sizes and times
-//! are those of a real film and whose bytes are random (seeded). Nothing here is ever decoded; it is
-//! sent, received, and compared.
+//! Synthetic films, made without an encoder: an MP4 file of video and audio with the sizes and
+//! times of a real film, and with random bytes (seeded). The films are never decoded, only sent,
+//! received and compared.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -8,30 +8,30 @@ use std::path::Path;
 
 use reelway_determinism::Random;
 
-/// What to make.
+/// The parameters of a film.
 #[derive(Clone, Copy, Debug)]
 pub struct Recipe {
     /// Length in seconds.
     pub seconds: u32,
-    /// Pictures a second.
+    /// Pictures per second.
     pub fps: u32,
-    /// Pictures from one sync sample to the next.
+    /// Number of pictures from one sync sample to the next.
     pub gop: u32,
-    /// Bits a second of the picture.
+    /// Bit rate of the video in bits per second.
     pub picture_rate: u64,
-    /// Bits a second of the sound.
+    /// Bit rate of the audio in bits per second.
     pub sound_rate: u64,
-    /// Whether media bytes are written, or left as a hole in the file.
+    /// Whether media bytes are written, or the file has a hole instead.
     pub with_media: bool,
-    /// What the random bytes come from.
+    /// Seed of the random bytes.
     pub seed: u64,
 }
 
-/// Bits a second of the sound, where nothing else is said.
+/// Default bit rate of the audio in bits per second.
 pub const SOUND: u64 = 128_000;
 
 impl Recipe {
-    /// A film of 25 pictures a second in GOPs of two seconds, with sound.
+    /// Returns a film of 25 pictures per second in GOPs of two seconds, with audio.
     pub fn usual(seconds: u32, picture_rate: u64) -> Recipe {
         Recipe {
             seconds,
@@ -45,19 +45,19 @@ impl Recipe {
     }
 }
 
-/// Sampling rate of the sound; an access unit holds 1024 samples.
+/// Sampling rate of the audio. An access unit has 1024 samples.
 const SOUND_HZ: u32 = 48_000;
 const AU_SAMPLES: u32 = 1024;
 
-/// One track's tables while they grow.
+/// The growing tables of a track.
 struct Table {
     sizes: Vec<u32>,
-    /// Offsets of chunks; every chunk holds one sample.
+    /// Offsets of the chunks; every chunk holds one sample.
     offsets: Vec<u64>,
 }
 
-/// Sizes of the pictures of a GOP: the sync picture takes six times, and the others vary by half
-/// around their mean, as natural film does.
+/// Returns the size of a picture. A sync picture is six times as large as the mean of the others,
+/// which vary by half around it, as in natural film.
 fn picture_size(recipe: &Recipe, number: u32, random: &mut Random) -> u32 {
     let mean = recipe.picture_rate / 8 / u64::from(recipe.fps);
     let gop = u64::from(recipe.gop);
@@ -70,12 +70,12 @@ fn picture_size(recipe: &Recipe, number: u32, random: &mut Random) -> u32 {
     size.max(16) as u32
 }
 
-/// Writes the film; its `moov` lies before its media.
+/// Writes the film, with `moov` before the media.
 pub fn make(path: &Path, recipe: &Recipe) -> io::Result<()> {
     make_varying(path, recipe, &|_| 1.0)
 }
 
-/// The same with pictures that are `level` times as large as the recipe says, by their number.
+/// Writes the film with pictures whose size is multiplied by `level` of their number.
 pub fn make_varying(path: &Path, recipe: &Recipe, level: &dyn Fn(u32) -> f64) -> io::Result<()> {
     let mut random = Random::new(recipe.seed);
     let pictures = recipe.seconds * recipe.fps;
@@ -174,7 +174,7 @@ fn write_media(
     Ok(())
 }
 
-/// Adds so many bytes that say nothing.
+/// Appends `length` random bytes.
 fn fill(bytes: &mut Vec<u8>, length: usize, random: &mut Random) {
     let end = bytes.len() + length;
     while bytes.len() < end {
@@ -204,7 +204,7 @@ fn words(values: &[u32]) -> Vec<u8> {
 
 const MATRIX: [u32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 
-/// The movie box, the media beginning at `media` in the file.
+/// Returns the movie box for media that begins at offset `media` in the file.
 fn moov(recipe: &Recipe, picture: &Table, sound: &Table, media: u64) -> Vec<u8> {
     let mut mvhd = words(&[
         0,

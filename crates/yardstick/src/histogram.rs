@@ -1,12 +1,12 @@
-//! A histogram of durations with a relative error of 1/16, of fixed size.
+//! A histogram of durations, of fixed size, with a relative error of 1/16.
 
 use std::time::Duration;
 
-/// Buckets: 16 for each power of two of microseconds up to 2^40.
+/// Number of buckets: 16 for each power of two of microseconds up to 2^40.
 const SUB: u64 = 16;
 const BUCKETS: usize = 16 * 38;
 
-/// Counts of durations, from which percentiles are read.
+/// Counts of durations, from which percentiles are computed.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: Box<[u64]>,
@@ -33,7 +33,7 @@ fn bucket(micros: u64) -> usize {
     (((power - 3) * SUB + fine) as usize).min(BUCKETS - 1)
 }
 
-/// The smallest duration of the bucket after this one: what a percentile answers, erring upwards.
+/// Returns the lower bound of the next bucket, to which percentiles round up.
 fn upper(bucket: usize) -> u64 {
     let next = bucket as u64 + 1;
     if next <= SUB {
@@ -51,7 +51,7 @@ impl Histogram {
         self.max = self.max.max(duration);
     }
 
-    /// Adds all of another's counts.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
             *mine += theirs;
@@ -60,7 +60,8 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// What was added since `earlier`, an earlier state of this one; its greatest is that of the bucket.
+    /// Returns what was added since `earlier`, a previous state of this histogram. Its maximum is
+    /// rounded up to that of the bucket.
     pub fn since(&self, earlier: &Histogram) -> Histogram {
         let counts = self.counts.iter().zip(&earlier.counts);
         let counts: Box<[u64]> = counts
@@ -76,17 +77,17 @@ impl Histogram {
         }
     }
 
-    /// How many were counted.
+    /// Returns the number of durations.
     pub fn count(&self) -> u64 {
         self.total
     }
 
-    /// The greatest, exactly.
+    /// Returns the exact maximum.
     pub fn max(&self) -> Duration {
         self.max
     }
 
-    /// The duration that `share` (0 to 1) of all do not exceed, up to 1/16 too large.
+    /// Returns the duration that `share` (0 to 1) of all do not exceed, rounded up by at most 1/16.
     pub fn percentile(&self, share: f64) -> Duration {
         let wanted = (self.total as f64 * share).ceil() as u64;
         let mut seen = 0;

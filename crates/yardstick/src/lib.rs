@@ -1,10 +1,10 @@
 //! The yardstick: a client that plays a film for real and trusts nobody (the VODCA paper's).
 //!
-//! What lives here: viewers over RTSP that count, time and, where the film is at hand, compare
-//! every packet ([`rtsp::play`]); what they measured ([`Story`]); thousands of light ones that only
-//! count and time ([`light`], [`load`]); players over HLS and DASH ([`http`]). It is a client of its own and
-//! shares no code with the server's data path: what it finds wrong cannot be hidden by using the
-//! same mistake twice.
+//! It has viewers over RTSP that count, time and, if the film is available, compare every packet
+//! ([`rtsp::play`]); their measurements ([`Story`]); thousands of light viewers that only count and
+//! time ([`light`], [`load`]); and players over HLS and DASH ([`http`]). The client is independent
+//! and shares no code with the server's data path, so that no mistake can hide itself by being in
+//! both.
 #![forbid(unsafe_code)]
 
 mod burst;

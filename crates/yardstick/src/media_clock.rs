@@ -1,20 +1,22 @@
-//! The film's time of RTP timestamps, which wrap: of 90,000 ticks a second after thirteen hours (RFC 3550 section 5.1).
+//! Conversion of RTP timestamps, which wrap, to the film's time. With 90,000 ticks per second they
+//! wrap after thirteen hours (RFC 3550 section 5.1).
 
 /// A stream's clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MediaClock {
-    /// Ticks a second.
+    /// Ticks per second.
     rate: u32,
-    /// RTP timestamp of the place `from`; the first packet's where the server did not tell.
+    /// RTP timestamp of the place `from`; that of the first packet if the server did not announce
+    /// one.
     rtp_from: Option<u32>,
-    /// Where in the film the play began, ns.
+    /// Start of the play in the film, in nanoseconds.
     from: i64,
-    /// The newest packet's ticks since `rtp_from`: timestamps are taken to lie near it.
+    /// The newest packet's ticks since `rtp_from`; timestamps are assumed to be near it.
     newest: i64,
 }
 
 impl MediaClock {
-    /// A clock of so many ticks a second.
+    /// Creates a clock of `rate` ticks per second.
     pub fn new(rate: u32) -> MediaClock {
         MediaClock {
             rate: rate.max(1),
@@ -24,27 +26,28 @@ impl MediaClock {
         }
     }
 
-    /// A play begins at the film's time `from` (ns), which has this timestamp, where the server told.
+    /// Begins a play at the film's time `from` (ns), with this timestamp if the server announced
+    /// one.
     pub fn begin(&mut self, rtp_from: Option<u32>, from: i64) {
         (self.rtp_from, self.from, self.newest) = (rtp_from, from, 0);
     }
 
-    /// Where in the film the play began, ns.
+    /// Returns the start of the play in the film, in nanoseconds.
     pub fn from(&self) -> i64 {
         self.from
     }
 
-    /// The film's time of the newest packet, ns.
+    /// Returns the film's time of the newest packet in nanoseconds.
     pub fn newest(&self) -> i64 {
         self.time(self.newest)
     }
 
-    /// The film's time of a timestamp, ns.
+    /// Converts a timestamp to the film's time in nanoseconds.
     pub fn media(&self, rtp_time: u32) -> i64 {
         self.time(self.ticks(rtp_time))
     }
 
-    /// A packet of this timestamp has come.
+    /// Records the arrival of a packet with this timestamp.
     pub fn came(&mut self, rtp_time: u32) {
         self.rtp_from.get_or_insert(rtp_time);
         self.newest = self.ticks(rtp_time);

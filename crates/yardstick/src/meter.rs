@@ -1,5 +1,5 @@
-//! What a viewer measures: every packet there, in order, in time, at once no more than agreed, and
-//! equal to the film.
+//! Measurements of a viewer: whether all packets arrive, in order, in time, in bursts no larger
+//! than agreed, and equal to the film.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -23,53 +23,53 @@ pub(crate) struct TrackMeter {
     clock: MediaClock,
     pub reports: Reports,
     depacketiser: Option<Depacketiser>,
-    /// Whether a missing packet breaks the access unit after it.
+    /// Whether a missing packet makes the access unit after it incomplete.
     in_fragments: bool,
     announced_seq: Option<u16>,
-    /// As which packet the announced one came, from 1.
+    /// Position in order of arrival, from 1, of the announced packet.
     announced_came: Option<u64>,
-    /// From where on packets are counted: what came first, or was announced shortly before it.
+    /// Packets are counted from here: the first arrival, or the number announced shortly before it.
     first_seq: u16,
-    /// What came first.
+    /// Sequence number of the first arrival.
     came_first: u16,
     ssrc: Option<u32>,
     order: Order<Packet>,
-    /// Access units that came.
+    /// Access units that arrived.
     pub arrivals: Vec<Arrived>,
-    /// The film's times of those that the film has, ns.
+    /// The film's times of those that are in the film, in nanoseconds.
     compared: Vec<i64>,
     pub course: Course,
     current: Option<(u32, Arrived)>,
-    /// Packets are missing before the next.
+    /// Whether packets are missing before the next.
     gap: bool,
-    /// The payload type of packets that are sent again.
+    /// The payload type of retransmissions.
     rtx: Option<u8>,
     repair: Repair,
-    /// Whole access units for a player; none where there is none.
+    /// Complete access units for a player; `None` without one.
     pub kept: Option<Vec<Kept>>,
 }
 
 /// An access unit for a player.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
-    /// The film's time, ns.
+    /// The film's time in nanoseconds.
     pub media: i64,
     pub parameters: Vec<Vec<u8>>,
     pub parts: Vec<Vec<u8>>,
 }
 
-/// A packet that waits for those before it.
+/// A packet that waits for earlier ones.
 #[derive(Debug)]
 struct Packet {
     rtp_time: u32,
     marker: bool,
     at: u64,
-    /// Empty where nothing is compared.
+    /// Empty if nothing is compared.
     payload: Vec<u8>,
 }
 
 impl TrackMeter {
-    /// `patience`: how long the buffer waits for a missing packet, ns.
+    /// `patience`: how long the buffer waits for a missing packet, in nanoseconds.
     pub fn new(
         is_video: bool,
         clock_rate: u32,
@@ -103,26 +103,26 @@ impl TrackMeter {
         }
     }
 
-    /// What is lost will be asked for, and comes again with this payload type.
+    /// Enables requests for lost packets, whose retransmissions have this payload type.
     pub fn repairs(&mut self, rtx: u8) {
         self.rtx = Some(rtx);
     }
 
-    /// RTCP that asks for what is missing now, if anything is to be asked for.
+    /// Returns the RTCP that requests missing packets, if there are any to request.
     pub fn ask(&mut self) -> Option<Vec<u8>> {
         let (_, media) = self.rtx.zip(self.ssrc)?;
         let lost = self.repair.ask(self.order.missing());
         (!lost.is_empty()).then(|| repair::nack(!media, media, &lost))
     }
 
-    /// Whole access units are kept from now on, for [`TrackMeter::kept`].
+    /// Keeps complete access units from now on, in [`TrackMeter::kept`].
     pub fn keep(&mut self, format: Format) {
         self.depacketiser
             .get_or_insert_with(|| Depacketiser::new(format));
         self.kept = Some(Vec::new());
     }
 
-    /// What RTP-Info says of the packets that follow.
+    /// Sets what RTP-Info announces about the packets that follow.
     pub fn announce(&mut self, seq: Option<u16>, rtp_time: Option<u32>, from: i64) {
         self.announced_seq = seq;
         self.story.announced_time = rtp_time.is_some();
@@ -133,7 +133,7 @@ impl TrackMeter {
         self.story.wrong.get_or_insert_with(|| words.into());
     }
 
-    /// So many packets of it came from there.
+    /// Counts packets from this sender.
     pub fn sent_by(&mut self, from: SocketAddr, packets: u64) {
         let room = self.story.senders.len() < MOST_SENDERS;
         if room || self.story.senders.contains_key(&from) {
@@ -141,7 +141,7 @@ impl TrackMeter {
         }
     }
 
-    /// Takes a packet that the kernel got at `at` (ns).
+    /// Takes a packet that the kernel received at `at` (ns).
     pub fn packet(&mut self, packet: &[u8], at: u64, reference: Option<&ReferenceTrack>) {
         let Some((mut header, mut payload)) = parse(packet) else {
             return self.wrong("a packet that is not RTP");
@@ -149,7 +149,7 @@ impl TrackMeter {
         let again = self.rtx == Some(header.payload_type);
         if again {
             let (Some((seq, original)), Some(ssrc)) = (repair::original(payload), self.ssrc) else {
-                // Nothing, or the second coming of what has never come.
+                // Empty, or a retransmission before the first packet.
                 return;
             };
             (header.seq, header.ssrc, payload) = (seq, ssrc, original);
@@ -168,8 +168,8 @@ impl TrackMeter {
             let media = self.clock.newest();
             self.came_first = header.seq;
             self.story.announced = self.announced_seq.map(|seq| seq == header.seq);
-            // What was lost before the first packet that came is lost all the same, unless what was
-            // announced is another stream altogether.
+            // Packets lost before the first arrival count as lost, unless the announced number is
+            // too far away to be of this stream.
             let begins = begins(self.story.is_video, media, self.clock.from());
             let first = self
                 .announced_seq
@@ -197,7 +197,7 @@ impl TrackMeter {
                     self.story.reordered += 1;
                 }
             }
-            // It was asked for twice, or came after all.
+            // It was requested twice, or the original arrived after all.
             Arrival::Repeated if again => {}
             Arrival::TooLate => {
                 self.missed(at, -1);
@@ -209,7 +209,7 @@ impl TrackMeter {
         self.drain(at, reference);
     }
 
-    /// So many packets more are missing, or fewer.
+    /// Adds to the number of missing packets, or subtracts from it.
     fn missed(&mut self, at: u64, packets: i64) {
         if packets != 0 {
             self.story.lost = self.story.lost.saturating_add_signed(packets);
@@ -217,7 +217,7 @@ impl TrackMeter {
         }
     }
 
-    /// Takes a datagram of RTCP.
+    /// Takes an RTCP datagram.
     pub fn report(&mut self, datagram: &[u8]) {
         match parse_rtcp(datagram) {
             Ok(compound) => {
@@ -236,7 +236,7 @@ impl TrackMeter {
         }
     }
 
-    /// Nothing more comes: what waits is handed on.
+    /// Processes the remaining packets at the end.
     pub fn finish(&mut self, reference: Option<&ReferenceTrack>) {
         self.drain(u64::MAX, reference);
         self.arrivals
@@ -258,7 +258,7 @@ impl TrackMeter {
         }
     }
 
-    /// Access units before which nothing more would have come if the play had gone on.
+    /// Returns the access units that no later arrival would have preceded, had the play continued.
     fn settled(&self) -> &[Arrived] {
         &self.arrivals[..self.arrivals.len().saturating_sub(REORDER)]
     }
@@ -322,7 +322,7 @@ impl TrackMeter {
         }
     }
 
-    /// Notes when the packets of an access unit came.
+    /// Records the arrival times of an access unit's packets.
     fn time(&mut self, packet: &Packet) {
         let gap = std::mem::take(&mut self.gap);
         match &mut self.current {
@@ -346,12 +346,12 @@ impl TrackMeter {
         }
     }
 
-    /// The film's time of the newest packet, ns.
+    /// Returns the film's time of the newest packet in nanoseconds.
     pub fn newest(&self) -> i64 {
         self.clock.newest()
     }
 
-    /// What of RTP-Info is not true, as far as the packets tell.
+    /// Returns the contradictions between RTP-Info and the packets.
     pub fn judge_announcement(&self) -> Vec<Finding> {
         let (story, name) = (&self.story, self.story.kind());
         let mut findings = Vec::new();
@@ -360,7 +360,7 @@ impl TrackMeter {
             return findings;
         }
         if let (Some(false), Some(announced)) = (story.announced, self.announced_seq) {
-            // What is missing before the first that came is lost, not a lie.
+            // Packets missing before the first arrival are lost; the announcement is right.
             if self.first_seq != announced {
                 let came = self.came_first;
                 let off = came.wrapping_sub(announced) as i16;
@@ -389,12 +389,12 @@ impl TrackMeter {
         findings
     }
 
-    /// Judges all arrivals against the earliest: the first packet of an access unit is due at its time,
-    /// the last of several at most the frame's duration later.
+    /// Judges all arrivals against the earliest. The first packet of an access unit is due at its
+    /// time, the last of several at most the frame's duration later.
     ///
-    /// What counts is when units are to be decoded, as servers send by that: the i-th that comes has the
-    /// i-th of all presentation times, which is the same but for a constant. That does not hold for the last of a play that was
-    /// broken off, since pictures that are shown before them have not come: the constant is not taken from those.
+    /// Servers send by decode time, so that counts: the i-th arrival gets the i-th presentation
+    /// time, which differs from it by a constant. Pictures shown before the last arrivals of an
+    /// aborted play have not arrived, so the constant is not taken from those.
     pub fn judge(&mut self) {
         let from = self.clock.from();
         let frame = usual_step(self.arrivals.iter().map(|unit| unit.media));
@@ -412,7 +412,7 @@ impl TrackMeter {
             .min()
             .unwrap_or(0);
         for (unit, decode) in due {
-            // Sound that is packed with what comes before the beginning is due at the beginning.
+            // Audio in a packet that begins before the start is due at the start.
             let due = decode.max(from) + base;
             let spread = if unit.packets > 1 { frame } else { 0 };
             let late = (unit.first as i64 - due).max(unit.last as i64 - due - spread);
@@ -423,22 +423,22 @@ impl TrackMeter {
     }
 }
 
-/// Whether a first packet of the film's time `media` is where the play begins, so that what was announced
-/// before it holds nothing to be shown: GStreamer's server counts the sound that it cuts off there.
+/// Whether a first packet at the film's time `media` is where the play begins, so that earlier ones
+/// hold nothing to show. GStreamer's server counts audio that it cuts off there.
 pub(crate) fn begins(is_video: bool, media: i64, from: i64) -> bool {
     !is_video && media <= from + ROUNDING
 }
 
-/// How far pictures may leave in another order than they are shown: more than any codec's reference frames.
+/// Maximum reordering of pictures: more than any codec's reference frames.
 pub(crate) const REORDER: usize = 16;
-/// Times closer than this are one but for the rounding of clocks, ns.
+/// Times closer than this are equal but for the rounding of clocks, in nanoseconds.
 const ROUNDING: i64 = 1_000_000;
-/// How far the first packet may lie beside the place that was announced, ms: a packet of sound or a
-/// picture shown long.
+/// Maximum distance of the first packet from the announced place, in milliseconds: an audio packet
+/// or a picture that is shown for long.
 const BESIDE_MS: i64 = 500;
-/// Most senders of a track that are told apart.
+/// Maximum number of senders of a track that are counted separately.
 const MOST_SENDERS: usize = 64;
-/// Most packets that may be missing before the first that comes.
+/// Maximum number of packets missing before the first arrival.
 const MOST_MISSING_FIRST: u16 = 2000;
 
 #[cfg(test)]
@@ -446,7 +446,7 @@ mod tests {
     use super::*;
     use crate::reference::access_unit_hash;
 
-    /// What is said of RTP-Info where it announces `announced`, and these packets come.
+    /// The findings about RTP-Info that announces `announced` when these packets arrive.
     fn said(is_video: bool, announced: u16, came: &[u16]) -> Vec<String> {
         let mut meter = TrackMeter::new(is_video, 90_000, Format::H264, false, 0);
         meter.announce(Some(announced), Some(0), 0);
@@ -469,7 +469,7 @@ mod tests {
                 "RTP-Info announces sequence number 41288 as the first of the picture; the first that came is 41281 (7 earlier), and 41288 came as packet 8"
             ]
         );
-        // Over the turn of the numbers, and far away.
+        // Across the wrap of sequence numbers, and far away.
         assert_eq!(
             said(true, 2, &[65_534, 65_535]),
             [
@@ -482,7 +482,7 @@ mod tests {
                 "RTP-Info announces sequence number 10 as the first of the picture; the first that came is 5010, and 10 did not come"
             ]
         );
-        // Sound that begins where it should has lost nothing before it.
+        // Audio that begins at the right place has lost nothing before it.
         assert_eq!(
             said(false, 10, &[12, 13]),
             [
@@ -498,8 +498,8 @@ mod tests {
         assert!(said(true, 10, &[11, 10, 12]).is_empty());
     }
 
-    /// How many are missing when the pictures of these numbers (in order of presentation, 40 ms each) come in this order, of a film
-    /// that has `film`; and the greatest lateness, ms, where each leaves 40 ms after the one before.
+    /// Missing pictures and maximum lateness (ms) for a film of `film` pictures (40 ms each), of
+    /// which `came` (numbers in presentation order) arrive in this order, 40 ms apart.
     fn missing(film: u32, came: &[u32]) -> (u64, u64) {
         let mut reference = ReferenceTrack::default();
         let slice = |number: u32| [&[0x41][..], &number.to_be_bytes()].concat();

@@ -1,30 +1,31 @@
-//! Packets in the order of their sequence numbers again: the front of a player's buffer. A missing
-//! packet is waited for as long as the buffer is deep.
+//! Reordering of packets by sequence number: the front of a player's buffer. It waits for a missing
+//! packet as long as the buffer allows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most packets that wait for one before them.
+/// Maximum number of packets that wait for an earlier one.
 const MOST_WAITING: usize = 16_384;
-/// Most missing packets remembered by number; beyond it what comes late counts as repeated.
+/// Maximum number of missing packets that are remembered; beyond it, late packets count as
+/// repeated.
 const MOST_GAPS: usize = 65_536;
 
-/// What a packet's number says of it.
+/// Classification of a packet by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// The next, or one after a gap of so many.
+    /// The next, or one after a gap of this many.
     Ahead(u16),
-    /// It was missed, and comes in time for the buffer.
+    /// It was missing, and arrives in time for the buffer.
     Reordered,
-    /// It was missed, and given up already.
+    /// It was missing, and has already been given up.
     TooLate,
-    /// It was there before.
+    /// It arrived before.
     Repeated,
 }
 
-/// What comes out, in order.
+/// Output, in order.
 #[derive(Debug)]
 pub enum Out<T> {
-    /// So many packets are missing here for good.
+    /// This many packets are finally missing.
     Gap(u64),
     /// A packet.
     Packet(T),
@@ -33,18 +34,18 @@ pub enum Out<T> {
 /// Puts packets in order.
 #[derive(Debug)]
 pub struct Order<T> {
-    /// The number after the highest seen, extended beyond 16 bits.
+    /// The successor of the highest number so far, extended beyond 16 bits.
     expected: Option<u64>,
-    /// The next to be handed out.
+    /// The next number to be handed out.
     next: u64,
     waiting: BTreeMap<u64, (u64, T)>,
     gaps: BTreeSet<u64>,
-    /// How long a gap is waited for, ns.
+    /// How long to wait for a missing packet, in nanoseconds.
     patience: u64,
 }
 
 impl<T> Order<T> {
-    /// Waits `patience` ns for what is missing.
+    /// Creates an order that waits `patience` ns for missing packets.
     pub fn new(patience: u64) -> Order<T> {
         Order {
             expected: None,
@@ -55,16 +56,16 @@ impl<T> Order<T> {
         }
     }
 
-    /// Says which packet is the first.
+    /// Sets the number of the first packet.
     pub fn begin(&mut self, seq: u16) {
         if self.expected.is_none() {
-            // Far from zero, so that what comes before the first has a number too.
+            // Far from zero, so that packets before the first have numbers, too.
             self.next = 1 << 32 | u64::from(seq);
             self.expected = Some(self.next);
         }
     }
 
-    /// Takes a packet that came at `at`, ns.
+    /// Takes a packet that arrived at `at` (ns).
     pub fn push(&mut self, seq: u16, at: u64, packet: T) -> Arrival {
         self.begin(seq);
         let expected = self.expected.unwrap_or(self.next);
@@ -92,8 +93,8 @@ impl<T> Order<T> {
         Arrival::Reordered
     }
 
-    /// The next in order, if it is there, or if what is missing before it has been waited for long
-    /// enough at `now`, ns.
+    /// Returns the next output in order, if it has arrived, or if the wait for missing packets
+    /// before it has timed out at `now` (ns).
     pub fn pop(&mut self, now: u64) -> Option<Out<T>> {
         let (number, came) = {
             let (number, (came, _)) = self.waiting.first_key_value()?;
@@ -113,12 +114,12 @@ impl<T> Order<T> {
         Some(Out::Packet(packet))
     }
 
-    /// Numbers that are missing and not given up yet, with all 64 bits.
+    /// Returns the extended numbers that are missing and not given up yet.
     pub fn missing(&self) -> impl Iterator<Item = u64> + use<'_, T> {
         self.gaps.range(self.next..).copied()
     }
 
-    /// How many packets were sent up to the highest seen.
+    /// Returns how many packets were sent up to the highest number so far.
     pub fn span(&self, first: u16) -> u64 {
         let begin = 1 << 32 | u64::from(first);
         self.expected

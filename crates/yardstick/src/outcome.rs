@@ -1,4 +1,4 @@
-//! What one viewer tells in the end, of whatever protocol: figures and a verdict.
+//! The outcome of one viewer over any protocol: figures and a verdict.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,49 +15,49 @@ use crate::story::{Story, TrackStory};
 use crate::trouble::Trouble;
 use crate::verdict::{Fault, Finding, Verdict};
 
-/// Packets of a stream within a millisecond that the queues of small routers hold: more at once are
-/// noticed, even if nothing was lost here.
+/// Packets of a stream within a millisecond that the queues of small routers can hold. Larger
+/// bursts are reported, even if nothing was lost here.
 pub const HOME_QUEUE: u32 = 50;
 
-/// What one viewer tells.
+/// The outcome of one viewer.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Outcome {
-    /// What was asked for.
+    /// The requested URL.
     pub url: String,
     /// `RTSP over UDP`, `HLS`, …
     pub protocol: String,
-    /// What a viewer would have seen.
+    /// What a person would have noticed.
     pub verdict: Verdict,
-    /// From asking to play to the first media, ms.
+    /// Time from the request to play to the first media, in milliseconds.
     pub start_ms: Option<f64>,
-    /// The same with the buffer filled: when the first picture is shown, ms.
+    /// Time from the request to the first picture, with the buffer filled, in milliseconds.
     pub shown_ms: Option<f64>,
     /// What the player showed.
     pub playback: Playback,
-    /// Packets or segments that came.
+    /// Packets or segments that arrived.
     pub packets: u64,
-    /// Payload bytes that came.
+    /// Payload bytes that arrived.
     pub bytes: u64,
-    /// Packets that never came.
+    /// Packets that never arrived.
     pub lost: u64,
-    /// Packets that came out of order.
+    /// Packets that arrived out of order.
     pub reordered: u64,
-    /// Packets that came twice.
+    /// Packets that arrived twice.
     pub repeated: u64,
     /// Access units compared with the film.
     pub compared: u64,
-    /// Most packets within a millisecond.
+    /// Maximum number of packets within a millisecond.
     pub burst: u32,
-    /// Packets that were lost, asked for, and sent again in time.
+    /// Packets that were lost, requested and retransmitted in time.
     pub repaired: u64,
-    /// Who sent how many packets, where several sent one stream.
+    /// Number of packets from each sender, if several sent one stream.
     pub senders: BTreeMap<SocketAddr, u64>,
-    /// What a player was fed with.
+    /// What was fed to a player.
     pub fed: Option<Fed>,
-    /// How late access units (or segments) came.
+    /// Lateness of access units (or segments).
     #[serde(skip)]
     pub late: Histogram,
-    /// How it went, second by second.
+    /// Playback second by second.
     #[serde(skip)]
     pub course: Course,
 }
@@ -71,7 +71,7 @@ pub(crate) fn many(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// What stopped a viewer, as a finding.
+/// Converts what stopped a viewer into a finding.
 pub fn trouble(trouble: &Trouble) -> Finding {
     let fault = match trouble {
         Trouble::Unreachable(..) => Fault::Unreachable,
@@ -94,8 +94,8 @@ pub fn trouble(trouble: &Trouble) -> Finding {
 }
 
 impl Outcome {
-    /// What was seen over RTSP, from a buffer of `depth`; `agreed` packets within a millisecond were
-    /// agreed on (0: nothing was).
+    /// Creates the outcome of a play over RTSP with a buffer of `depth`; `agreed` is the agreed
+    /// number of packets within a millisecond (0: none).
     pub fn of_rtsp(
         url: &str,
         tcp: bool,
@@ -106,7 +106,7 @@ impl Outcome {
         let story = &watched.story;
         let mut findings: Vec<Finding> = watched.trouble.iter().map(trouble).collect();
         if let (Some(finding), true) = (findings.first_mut(), story.start.is_some()) {
-            // It had begun.
+            // Playback had begun.
             finding.fault = Fault::BrokenOff;
             finding.words = format!(
                 "the film broke off after {:.1} s: {}",
@@ -120,7 +120,7 @@ impl Outcome {
         findings.extend(bytes(&story.tracks));
         findings.extend(bursts(story, tcp, agreed));
         findings.extend(watched.fed.as_ref().and_then(feeding));
-        // Servers may send each track from a port of its own: that is one sender all the same.
+        // Servers may send each track from a port of its own, which still counts as one sender.
         let several = story.tracks.iter().any(|track| track.senders.len() > 1);
         let mut senders = BTreeMap::new();
         for (from, packets) in story.tracks.iter().flat_map(|track| &track.senders) {
@@ -151,11 +151,11 @@ impl Outcome {
 }
 
 impl Outcome {
-    /// What was seen over HTTP.
+    /// Creates the outcome of a play over HTTP.
     pub fn of_http(url: &str, watched: &crate::http::Watched) -> Outcome {
         let mut findings: Vec<Finding> = watched.trouble.iter().map(trouble).collect();
         if let (Some(finding), true) = (findings.first_mut(), watched.segments > 0) {
-            // It had begun.
+            // Playback had begun.
             finding.fault = Fault::BrokenOff;
             finding.words = format!(
                 "the film broke off after {}: {}",
@@ -187,7 +187,7 @@ impl Outcome {
     }
 }
 
-/// Packets missing, out of order, twice; a film that ended too soon; what is against an RFC.
+/// Returns findings about packets (missing, out of order, repeated), early ends and RFC violations.
 fn packets(story: &Story) -> Vec<Finding> {
     let mut findings = Vec::new();
     for track in &story.tracks {
@@ -258,12 +258,12 @@ fn packets(story: &Story) -> Vec<Finding> {
     findings
 }
 
-/// How far the tracks of a film may be shifted against each other, ns.
+/// Maximum shift between the tracks of a film, in nanoseconds.
 const SAME_ZERO: i64 = 2_000_000;
-/// How much of a film may be missing at its end, ns: tracks differ in length.
+/// Maximum part of a film that may be missing at its end, in nanoseconds: tracks differ in length.
 const SHORT: i64 = 1_500_000_000;
 
-/// What the player could not show.
+/// Returns findings about what the player could not show.
 pub(crate) fn shown(playback: &Playback) -> Vec<Finding> {
     let mut findings = Vec::new();
     if playback.stalls > 0 {
@@ -289,10 +289,10 @@ pub(crate) fn shown(playback: &Playback) -> Vec<Finding> {
     findings
 }
 
-/// What differs from the film.
+/// Returns findings about differences from the film.
 pub(crate) fn bytes(tracks: &[TrackStory]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // Where a film's zero lies is the server's choice, as long as it is one for all tracks.
+    // The server chooses where a film's zero lies, as long as all tracks share it.
     let first = tracks.first().and_then(|track| track.displaced_by);
     let shifted = first.is_some_and(|first| {
         let by = |track: &TrackStory| track.displaced_by;
@@ -317,7 +317,7 @@ pub(crate) fn bytes(tracks: &[TrackStory]) -> Vec<Finding> {
         );
         let are = ("is", "are");
         count(track.unknown, Fault::Changed, are, "not in the film");
-        // Of a packet that came too late, the frame is not whole.
+        // Frames with lost or late packets are incomplete, so they do not count as left out.
         if track.lost == 0 && track.too_late == 0 && track.displaced == 0 {
             count(
                 track.missing,
@@ -341,7 +341,7 @@ pub(crate) fn bytes(tracks: &[TrackStory]) -> Vec<Finding> {
     findings
 }
 
-/// What kept a player from being fed.
+/// Returns a finding if a player could not be fed.
 fn feeding(fed: &Result<Fed, String>) -> Option<Finding> {
     let words = match fed {
         Err(why) => format!("the player that was fed: {why}"),

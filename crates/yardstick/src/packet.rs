@@ -1,6 +1,6 @@
 //! RTP packets (RFC 3550 section 5.1).
 
-/// What of an RTP header is looked at.
+/// The RTP header fields that are used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header {
     pub seq: u16,
@@ -10,7 +10,7 @@ pub(crate) struct Header {
     pub ssrc: u32,
 }
 
-/// Header and payload of an RTP packet.
+/// Splits an RTP packet into header and payload.
 pub(crate) fn parse(packet: &[u8]) -> Option<(Header, &[u8])> {
     let [
         first,

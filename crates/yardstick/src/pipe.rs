@@ -1,5 +1,5 @@
-//! What comes is fed to a player (the VODCA paper's receiver, buffer, reassembler, pipe): whole access units in
-//! order, as an MPEG transport stream on the standard input of a command.
+//! Feeding a player (receiver, buffer, reassembler and pipe of the VODCA paper): complete access
+//! units, in order, as an MPEG transport stream on the standard input of a command.
 
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
@@ -13,35 +13,37 @@ use crate::meter::Kept;
 use crate::rtsp::description::Media;
 use crate::transport_stream::{StreamType, Writer};
 
-/// Access units that wait for a player who does not read: some minutes of a film. What does not fit is left out.
+/// Maximum number of access units that wait for a player that does not read: several minutes.
+/// Others are left out.
 const MOST_WAITING: usize = 16_384;
 
-/// What a player got.
+/// What a player was fed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Fed {
-    /// Access units that were handed to the player.
+    /// Access units that were passed to the player.
     pub units: u64,
-    /// Access units that were left out, as the player did not read or was gone.
+    /// Access units that were left out because the player did not read or had ended.
     pub left_out: u64,
-    /// Tracks that no transport stream has room for here, such as sound other than AAC and Opus.
+    /// Tracks that cannot be written to the transport stream, such as audio other than AAC and
+    /// Opus.
     pub tracks_left_out: usize,
 }
 
-/// A track as it is written.
+/// The output format of a track.
 #[derive(Debug)]
 struct PipedTrack {
     kind: StreamType,
     /// Parameter sets from the session description, for streams that do not carry their own.
     parameters: Vec<Vec<u8>>,
-    /// The first bytes of ADTS, without the length.
+    /// The first bytes of the ADTS header, without the length.
     adts: Option<[u8; 4]>,
 }
 
-/// A player that is fed.
+/// A player that is being fed.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     writer: Writer,
-    /// Of each track of the film, its stream.
+    /// The stream of each track of the film.
     streams: Vec<Option<(usize, PipedTrack)>>,
     to_player: Option<SyncSender<Vec<u8>>>,
     gone: Arc<AtomicBool>,
@@ -51,10 +53,10 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    /// Starts `command` (by the shell) for a film with these tracks.
+    /// Starts `command` in a shell, for a film with these tracks.
     ///
     /// # Errors
-    /// There is no shell, or nothing in the film can be fed.
+    /// There is no shell, or no track of the film can be fed.
     pub fn start(command: &str, media: &[Media]) -> io::Result<Pipe> {
         let mut kinds = Vec::new();
         let mut streams = Vec::new();
@@ -128,10 +130,10 @@ impl Pipe {
         self.gone.load(Ordering::Relaxed)
     }
 
-    /// Nothing more comes: waits until the player has ended.
+    /// Ends the input and waits until the player has ended.
     ///
     /// # Errors
-    /// The player failed, unless the person watching closed it.
+    /// The player failed, unless the user closed it.
     pub fn finish(mut self) -> io::Result<Fed> {
         let rest = self.writer.finish();
         self.send(rest);
@@ -147,7 +149,7 @@ impl Pipe {
     }
 }
 
-/// How a track is written, if it can be.
+/// Returns the output format of a track, if it can be written.
 fn track(media: &Media) -> Option<PipedTrack> {
     let (kind, names) = match media.format {
         Format::H264 => (StreamType::H264, &["sprop-parameter-sets"][..]),
@@ -173,12 +175,12 @@ fn track(media: &Media) -> Option<PipedTrack> {
 }
 
 impl PipedTrack {
-    /// An access unit as the stream has it, and whether one may begin with it.
+    /// Returns an access unit in the stream's format, and whether decoding can start with it.
     fn data(&self, unit: &Kept) -> (Vec<u8>, bool) {
         let mut out = Vec::new();
         if let Some([first, second, third, fourth]) = self.adts {
             for part in &unit.parts {
-                // 13 bits of length, over three bytes.
+                // A length of 13 bits in three bytes.
                 let length = part.len() + 7;
                 out.extend([first, second, third, fourth | (length >> 11) as u8 & 3]);
                 out.extend([(length >> 3) as u8, (length << 5) as u8 | 0x1f, 0xfc]);
@@ -187,7 +189,8 @@ impl PipedTrack {
             return (out, true);
         }
         if self.kind == StreamType::Opus {
-            // A control header with the length (as FFmpeg writes and reads it): bytes of 255, and the rest.
+            // An Opus control header with the length, as FFmpeg writes and reads it: bytes of 255,
+            // and the rest.
             for part in &unit.parts {
                 out.extend([0x7f, 0xe0]);
                 out.resize(out.len() + part.len() / 255, 255);
@@ -202,7 +205,7 @@ impl PipedTrack {
             _ => false,
         };
         let is_key = unit.parts.iter().any(is_key);
-        // A delimiter first, as the standard wants it.
+        // A delimiter comes first, as the standard requires.
         let delimiter: &[u8] = match self.kind {
             StreamType::H264 => &[0, 0, 0, 1, 9, 0xf0],
             _ => &[0, 0, 0, 1, 0x46, 1, 0x50],
@@ -222,11 +225,12 @@ impl PipedTrack {
     }
 }
 
-/// The fixed bytes of ADTS by an AudioSpecificConfig in hexadecimal (RFC 3640 section 4.1).
+/// Returns the constant bytes of the ADTS header for an AudioSpecificConfig in hexadecimal (RFC
+/// 3640 section 4.1).
 fn adts(config: &str) -> Option<[u8; 4]> {
     let config = u16::from_str_radix(config.get(..4)?, 16).ok()?;
     let (object, rate, channels) = (config >> 11, config >> 7 & 15, config >> 3 & 15);
-    // Explicit rates have no place in ADTS; SBR is found by players themselves.
+    // ADTS cannot express explicit sampling rates; players detect SBR themselves.
     if rate == 15 || channels > 7 {
         return None;
     }

@@ -1,66 +1,66 @@
-//! What a player with a buffer of a given depth would have shown of what came: pure arithmetic over
-//! arrivals.
+//! Simulation of a player with a buffer of a given depth: pure arithmetic over arrival times.
 //!
-//! The player begins `depth` after the first packet and then shows each access unit at its time. One
-//! that comes later than that makes it wait (a stall), unless something newer is there already: then
-//! it continues without it (a skipped frame). After a stall everything is shown that much later.
+//! The player starts `depth` after the first packet and then shows each access unit at its time.
+//! For a unit that arrives later, it waits (a stall), unless a newer unit is already there: then it
+//! continues without the late one (a skipped frame). After a stall, everything is shown that much
+//! later.
 
 use std::time::Duration;
 
 use crate::unit::ReceivedUnit;
 
-/// Stalls closer together than this are one: a viewer does not tell them apart.
+/// Stalls closer together than this count as one, as a viewer cannot distinguish them.
 const ONE_STALL: i64 = 500_000_000;
-/// A hole in the film's times of more than so many usual steps is missing frames.
+/// A gap of more than this many usual steps in the film's times is missing frames.
 const HOLE: f64 = 1.5;
 
-/// An access unit as it came.
+/// Arrival of an access unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
-    /// Presentation time in the film, ns.
+    /// Presentation time in the film, in nanoseconds.
     pub media: i64,
-    /// When its first packet came, ns since 1970.
+    /// Arrival of its first packet in ns since 1970.
     pub first: u64,
-    /// When its last packet came.
+    /// Arrival of its last packet in ns since 1970.
     pub last: u64,
-    /// Its packets.
+    /// Number of its packets.
     pub packets: u32,
-    /// Whether all of them came, in the time the buffer can wait.
+    /// Whether all of its packets arrived within the time that the buffer can wait.
     pub whole: bool,
-    /// Whether packets are missing between the unit before and this one's beginning.
+    /// Whether packets are missing between the previous unit and the beginning of this one.
     pub after_gap: bool,
 }
 
-/// What the player showed.
+/// Results of the playback.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Playback {
-    /// Times it stood still.
+    /// Number of stalls.
     pub stalls: u32,
-    /// How long it stood still in all, ns.
+    /// Total duration of the stalls in nanoseconds.
     pub stalled: u64,
-    /// The longest single time, ns.
+    /// Duration of the longest stall in nanoseconds.
     pub longest_stall: u64,
-    /// Access units that were not shown: missing, broken, or too late beside newer ones.
+    /// Access units that were not shown: missing, incomplete, or late while newer ones were there.
     pub skipped: u64,
-    /// Access units that came after their time.
+    /// Access units that arrived after their time.
     pub late: u64,
-    /// Access units shown.
+    /// Access units that were shown.
     pub shown: u64,
 }
 
 impl Playback {
-    /// Whether a viewer would have seen the film as it is.
+    /// Whether a viewer would have seen the film without stalls or skipped frames.
     pub fn is_smooth(&self) -> bool {
         self.stalls == 0 && self.skipped == 0
     }
 
-    /// How long it stood still in all.
+    /// Returns the total duration of the stalls.
     pub fn stalled(&self) -> Duration {
         Duration::from_nanos(self.stalled)
     }
 }
 
-/// The usual distance of two neighbours in ns (the median); 0 of fewer than two.
+/// Returns the usual (median) distance of neighbouring times in nanoseconds; 0 for fewer than two.
 pub fn usual_step(times: impl IntoIterator<Item = i64>) -> i64 {
     let mut times: Vec<i64> = times.into_iter().collect();
     times.sort_unstable();
@@ -70,12 +70,12 @@ pub fn usual_step(times: impl IntoIterator<Item = i64>) -> i64 {
     steps.get(steps.len() / 2).copied().unwrap_or(0)
 }
 
-/// Plays the tracks of a film (units in the order of their sequence numbers) from a buffer of `depth`;
-/// `from` (ns since 1970) is when the buffer began to fill.
+/// Plays the tracks of a film (units in order of sequence numbers) from a buffer of `depth`; `from`
+/// (ns since 1970) is when the buffer began to fill.
 pub fn simulate(tracks: &[&[Arrived]], from: u64, depth: Duration) -> Playback {
     let mut playback = Playback::default();
-    // What is shown when: presentation order over all tracks, each unit knowing when anything that
-    // follows it in its track was there.
+    // Presentation order over all tracks. Each unit has the earliest arrival of a complete unit
+    // that follows it in its track.
     let mut order: Vec<(Arrived, u64)> = Vec::new();
     for units in tracks {
         playback.skipped += holes(units);
@@ -97,7 +97,7 @@ pub fn simulate(tracks: &[&[Arrived]], from: u64, depth: Duration) -> Playback {
     player.came(from);
     for (unit, newer) in order {
         let due = player.base.unwrap_or(0) + unit.media;
-        // What is late and has newer beside it is passed over.
+        // A late unit is skipped if a newer one was there when it was due.
         let passed_over = unit.last as i64 > due && newer <= due.max(0) as u64;
         if unit.whole && !passed_over {
             player.shown.shown += 1;
@@ -110,13 +110,13 @@ pub fn simulate(tracks: &[&[Arrived]], from: u64, depth: Duration) -> Playback {
     player.shown
 }
 
-/// A player that is fed frame by frame. By itself it waits for late frames; [`simulate`], which knows the
-/// whole film, makes it continue without them if something newer was there already.
+/// A player that is fed frame by frame. It always waits for late frames; [`simulate`], which knows
+/// the whole film, makes it skip those for which something newer was already there.
 #[derive(Clone, Debug)]
 pub(crate) struct OnlinePlayer {
     depth: i64,
     from: i64,
-    /// What is shown at the time `t` of the film is shown at `base + t`, ns since 1970.
+    /// Time `t` of the film is shown at `base + t`, in ns since 1970.
     base: Option<i64>,
     stall: u64,
     stalled_until: i64,
@@ -124,7 +124,7 @@ pub(crate) struct OnlinePlayer {
 }
 
 impl OnlinePlayer {
-    /// With a buffer so deep.
+    /// Creates a player with a buffer of this depth.
     pub fn new(depth: Duration) -> OnlinePlayer {
         OnlinePlayer {
             depth: depth.as_nanos() as i64,
@@ -136,26 +136,26 @@ impl OnlinePlayer {
         }
     }
 
-    /// From here on the film plays from `from` (ns), with an empty buffer.
+    /// Plays from `from` (ns) of the film from now on, with an empty buffer.
     pub fn begin(&mut self, from: i64) {
         self.from = from;
         self.base = None;
         self.stalled_until = i64::MIN;
     }
 
-    /// Something came at `at`, ns since 1970.
+    /// Records an arrival at `at` (ns since 1970), which starts the buffer if it is the first.
     pub fn came(&mut self, at: u64) {
         self.base.get_or_insert(at as i64 + self.depth - self.from);
     }
 
-    /// An access unit has come, as far as it comes at all.
+    /// Takes an access unit of which no more packets will arrive.
     pub fn unit(&mut self, unit: ReceivedUnit) {
         if let Some(base) = self.base {
             self.show(unit.media, unit.last, !unit.broken, base);
         }
     }
 
-    /// The same of one that is kept.
+    /// Takes an access unit that a meter has kept.
     pub fn arrived(&mut self, unit: &Arrived) {
         if let Some(base) = self.base {
             self.show(unit.media, unit.last, unit.whole, base);
@@ -171,12 +171,13 @@ impl OnlinePlayer {
         self.due(base + media.max(self.from), last as i64);
     }
 
-    /// The film's time that is shown at `now`, ns; before it begins, nothing.
+    /// Returns the film's time shown at `now` in nanoseconds; `None` before playback begins.
     pub fn position(&self, now: u64) -> Option<i64> {
         self.base.map(|base| now as i64 - base)
     }
 
-    /// A segment that begins at `start` (ns) of the film was there at `at`; how late it was, ns.
+    /// Takes a segment that begins at `start` (ns) of the film and arrived at `at`. Returns its
+    /// lateness in nanoseconds.
     pub fn segment(&mut self, start: i64, at: u64) -> u64 {
         let Some(base) = self.base else {
             return 0;
@@ -186,7 +187,7 @@ impl OnlinePlayer {
         (at as i64 - base - start).max(0) as u64
     }
 
-    /// What was due at `due` was there at `at`, ns since 1970.
+    /// Judges media that was due at `due` and arrived at `at`, in ns since 1970.
     fn due(&mut self, due: i64, at: i64) {
         let late = at - due;
         if late <= 0 {
@@ -204,14 +205,14 @@ impl OnlinePlayer {
         self.shown.longest_stall = self.shown.longest_stall.max(self.stall);
     }
 
-    /// What the player has shown so far.
+    /// Returns the results so far.
     pub fn shown(&self) -> &Playback {
         &self.shown
     }
 }
 
-/// Access units of which nothing came at all. Films may have holes of their own: they are looked for
-/// only where packets are missing.
+/// Counts access units of which nothing arrived. Films may have gaps of their own, so this looks
+/// only at tracks in which packets are missing.
 fn holes(units: &[Arrived]) -> u64 {
     if !units.iter().any(|unit| unit.after_gap) {
         return 0;
@@ -239,7 +240,8 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// Frames of 40 ms that come as they are due, but for what `late` (ms) says of a frame.
+    /// Frames of 40 ms that arrive on time, but for the delay `late` (ms) of a frame; `None`: it
+    /// does not arrive.
     fn film(late: impl Fn(i64) -> Option<i64>) -> Vec<Arrived> {
         let unit = |number: i64| {
             let at = (1000 + number * 40 + late(number)?) as u64 * MS as u64;
@@ -268,7 +270,7 @@ mod tests {
 
     #[test]
     fn what_comes_later_stops_the_picture_once() {
-        // The server is silent for three seconds and goes on where it was.
+        // The server is silent for three seconds and then continues where it stopped.
         let playback = play(&film(|frame| Some(if frame > 200 { 3000 } else { 0 })));
         assert_eq!(
             (playback.stalls, playback.stalled, playback.skipped),

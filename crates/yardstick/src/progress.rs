@@ -1,4 +1,4 @@
-//! How far a measuring viewer is, for who waits for the verdict.
+//! Progress of a measuring viewer, for display before the verdict.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -9,16 +9,16 @@ use crate::playback::Playback;
 #[derive(Debug, Default)]
 pub struct Progress(Mutex<Now>);
 
-/// What is known of the viewer now.
+/// State of the viewer.
 #[derive(Clone, Debug, Default)]
 pub struct Now {
-    /// The film's time that has come, ns.
+    /// The newest film time that has arrived, in nanoseconds.
     pub media: i64,
-    /// Packets (or segments) that came.
+    /// Packets (or segments) that arrived.
     pub came: u64,
-    /// Packets that did not.
+    /// Packets that are missing.
     pub lost: u64,
-    /// What a player would have shown of it.
+    /// What a player would have shown.
     pub playback: Playback,
 }
 
@@ -27,7 +27,7 @@ impl Progress {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 
-    /// The viewer's position.
+    /// Returns the viewer's current state.
     pub fn now(&self) -> Now {
         self.0
             .lock()
@@ -37,7 +37,7 @@ impl Progress {
 }
 
 impl Now {
-    /// What a viewer has seen until now, in words.
+    /// Describes what a viewer has seen so far.
     pub fn verdict(&self) -> String {
         let mut wrong = Vec::new();
         let seconds = self.playback.stalled as f64 / 1e9;

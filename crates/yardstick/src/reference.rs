@@ -1,4 +1,4 @@
-//! What the film itself holds, to compare with what came.
+//! The contents of the film itself, for comparison with what arrives.
 
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -10,7 +10,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// The track of a kind that is number `nth` of its kind.
+    /// Returns the `nth` track of a kind, counted from 0.
     pub fn track(&self, is_video: bool, nth: usize) -> Option<&ReferenceTrack> {
         let mut alike = self
             .tracks
@@ -20,30 +20,30 @@ impl Reference {
     }
 }
 
-/// The access units of one track in order of presentation.
+/// The access units of one track in presentation order.
 #[derive(Clone, Debug, Default)]
 pub struct ReferenceTrack {
-    /// Whether it is picture.
+    /// Whether it is video.
     pub is_video: bool,
-    /// Presentation time in ns, and [`access_unit_hash`] of what is there.
+    /// Presentation time in nanoseconds, and [`access_unit_hash`].
     pub units: Vec<(i64, u64)>,
 }
 
-/// What the film says of an access unit.
+/// Result of comparing an access unit with the film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match {
-    /// It is the one of this time.
+    /// It is the film's unit of this time.
     Same,
-    /// It is one of a time so many ns later.
+    /// It is the film's unit of a time this many nanoseconds later.
     Elsewhere(i64),
-    /// The film has another one here.
+    /// The film has a different unit at this time.
     Different,
-    /// The film has nothing here, and it nowhere.
+    /// The film has no unit at this time, and this one nowhere.
     Unknown,
 }
 
 impl ReferenceTrack {
-    /// Compares an access unit that is said to be of `nanos`.
+    /// Compares an access unit that is supposed to have the time `nanos`.
     pub fn judge(&self, nanos: i64, hash: u64) -> Match {
         match self.at(nanos) {
             Some(same) if same == hash => return Match::Same,
@@ -62,7 +62,8 @@ impl ReferenceTrack {
         }
     }
 
-    /// How many access units the film has from one time to another, both included, beyond those that came at these times, ns.
+    /// Returns how many access units the film has from one time to another, both inclusive, in
+    /// addition to those that came at these times (ns).
     pub fn missing(&self, from: i64, to: i64, came: &[i64]) -> u64 {
         let times = from - NEAR..=to + NEAR;
         let before = self.units.partition_point(|unit| unit.0 < *times.start());
@@ -71,12 +72,12 @@ impl ReferenceTrack {
         after.saturating_sub(before).saturating_sub(came) as u64
     }
 
-    /// Whether it ends with what is presented then.
+    /// Whether the track ends with the access unit presented at this time.
     pub fn ends_at(&self, nanos: i64) -> bool {
         self.units.last().is_none_or(|unit| unit.0 <= nanos + NEAR)
     }
 
-    /// The hash of the access unit presented within half a millisecond of `nanos`.
+    /// Returns the hash of the access unit presented within half a millisecond of `nanos`.
     pub fn at(&self, nanos: i64) -> Option<u64> {
         let after = self.units.partition_point(|unit| unit.0 < nanos - NEAR);
         let unit = self.units.get(after)?;
@@ -84,11 +85,11 @@ impl ReferenceTrack {
     }
 }
 
-/// Times closer than this are the same: every time scale's rounding is finer.
+/// Times closer than this are equal; the rounding of any timescale is finer.
 const NEAR: i64 = 500_000;
 
-/// The hash of an access unit given as its parts: NAL units for H.264 and H.265 without access unit
-/// delimiters and parameter sets (which a server may drop and add), the whole unit for others.
+/// Hashes an access unit given as its parts: for H.264 and H.265, its NAL units without access unit
+/// delimiters and parameter sets (which a server may drop and add); for others, the whole unit.
 pub fn access_unit_hash<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     let mut hash = Xxh3Default::new();
     for part in parts {

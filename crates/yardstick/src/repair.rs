@@ -1,23 +1,24 @@
-//! Asking for what was lost: generic NACKs (RFC 4585 section 6.2.1), and the packets that are sent again
+//! Requests for lost packets by generic NACKs (RFC 4585 section 6.2.1), and their retransmissions
 //! (RFC 4588).
 
 use std::collections::BTreeMap;
 
-/// How often a packet is asked for at most.
+/// Maximum number of requests for a packet.
 const TIMES: u8 = 8;
-/// Most packets asked for in one datagram.
+/// Maximum number of packets requested in one datagram.
 const MOST: usize = 200;
 
-/// What of a track has been asked for.
+/// Requests of a track.
 #[derive(Debug, Default)]
 pub(crate) struct Repair {
-    /// Missing numbers (64 bits), and how often they were asked for.
+    /// Extended sequence numbers that are missing, and how often each was requested.
     asked: BTreeMap<u64, u8>,
 }
 
 impl Repair {
-    /// Takes what is missing now, and tells which of it to ask for: what was missing the last time already (what
-    /// is only out of order has come by then), at most [`TIMES`] times each.
+    /// Takes the packets missing now, and returns those to request: the ones that were already
+    /// missing the last time (packets that are only out of order have arrived by then), each at
+    /// most [`TIMES`] times.
     pub fn ask(&mut self, missing: impl Iterator<Item = u64>) -> Vec<u16> {
         let mut next = BTreeMap::new();
         let mut wanted = Vec::new();
@@ -33,13 +34,13 @@ impl Repair {
     }
 }
 
-/// RTCP that asks the sender of `media` for the packets `lost`: a receiver report without blocks, a name, and a
-/// generic NACK, as RFC 4585 section 3.1 wants it.
+/// Returns RTCP that requests the packets `lost` from the sender of `media`: a receiver report
+/// without blocks, a CNAME and a generic NACK, as required by RFC 4585 section 3.1.
 pub(crate) fn nack(own: u32, media: u32, lost: &[u16]) -> Vec<u8> {
     let name = b"yardstick";
     let mut out = vec![0x80, 201, 0, 1];
     out.extend(own.to_be_bytes());
-    // One chunk with a CNAME, filled up to whole words with zeros, of which one ends it.
+    // One chunk with a CNAME, padded with zeros to whole words; the first zero terminates it.
     let mut chunk = own.to_be_bytes().to_vec();
     chunk.extend([1, name.len() as u8]);
     chunk.extend(name);
@@ -66,7 +67,7 @@ pub(crate) fn nack(own: u32, media: u32, lost: &[u16]) -> Vec<u8> {
     out
 }
 
-/// The original number of a packet that is sent again, and its payload (RFC 4588 section 4).
+/// Returns the original sequence number and the payload of a retransmission (RFC 4588 section 4).
 pub(crate) fn original(payload: &[u8]) -> Option<(u16, &[u8])> {
     let (number, payload) = payload.split_first_chunk::<2>()?;
     Some((u16::from_be_bytes(*number), payload))
@@ -89,7 +90,7 @@ mod tests {
     fn a_nack_names_seventeen_packets_with_a_word() {
         let nack = nack(1, 2, &[65_535, 0, 15, 16]);
         assert_eq!(nack.len() % 4, 0);
-        // 65535 with 0 (bit 0), 15 (bit 15) after it; 16 is the next.
+        // 65535 with 0 (bit 0) and 15 (bit 15) after it; 16 begins the next pair.
         assert_eq!(nack[nack.len() - 8..], [0xff, 0xff, 0x80, 1, 0, 16, 0, 0]);
         let words = nack.len() / 4 - 2;
         assert_eq!(usize::from(nack[11]) + 1 + 5, words);

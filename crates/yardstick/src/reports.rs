@@ -1,44 +1,46 @@
-//! What a server's RTCP says (RFC 3550 section 6.4.1), and whether it is true: sender reports tie a
-//! track's RTP timestamps to a clock that all tracks share, and players keep sound and picture together
-//! by them.
+//! Checks of a server's RTCP sender reports (RFC 3550 section 6.4.1). They relate a track's RTP
+//! timestamps to a clock that all tracks share, by which players synchronise audio and video.
 
 use crate::verdict::{Fault, Finding};
 
-/// Most reports of a track that are kept: hours of them.
+/// Maximum number of reports per track: several hours.
 const MOST: usize = 10_000;
-/// How far the reports of one track may disagree about its clock, ns.
+/// Maximum difference between the clocks in one track's reports, in nanoseconds.
 const STEADY: i64 = 20_000_000;
-/// Sound and picture further apart than this are noticed (ITU-R BT.1359: 45 ms before, 125 ms after).
+/// Offset between audio and video above which it is noticeable, in nanoseconds (ITU-R BT.1359:
+/// audio 45 ms early or 125 ms late).
 const APART: i64 = 45_000_000;
-/// How far the film's time of a report may be from that of the packets sent around it, ns.
+/// Maximum distance of a report's film time from that of the packets sent around it, in
+/// nanoseconds.
 const BESIDE: i64 = 5_000_000_000;
-/// By how many packets a report's count may differ from those sent: reports overtake packets.
+/// Maximum difference between a report's packet count and the packets sent, as reports overtake
+/// packets.
 const MISCOUNT: i64 = 64;
 
 /// A sender report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderReport {
-    /// The server's clock, ns since 1900.
+    /// The server's clock in ns since 1900.
     pub clock: i64,
     /// The same moment in the track's RTP clock.
     pub rtp_time: u32,
-    /// Packets sent, by the server's count.
+    /// Number of packets sent, according to the server.
     pub packets: u32,
 }
 
-/// What one datagram of RTCP held.
+/// The contents of an RTCP datagram.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compound {
     /// A sender report.
     pub report: Option<SenderReport>,
-    /// Whether it said goodbye.
+    /// Whether it contains BYE.
     pub bye: bool,
 }
 
-/// Reads a datagram of RTCP.
+/// Parses an RTCP datagram.
 ///
 /// # Errors
-/// It is none; in words.
+/// A description of what is malformed.
 pub fn parse(mut compound: &[u8]) -> Result<Compound, String> {
     let mut found = Compound::default();
     while !compound.is_empty() {
@@ -75,15 +77,15 @@ pub fn parse(mut compound: &[u8]) -> Result<Compound, String> {
     Ok(found)
 }
 
-/// A report with what had come when it came.
+/// A report, with the state of reception when it arrived.
 #[derive(Clone, Copy, Debug)]
 struct ReportSample {
     clock: i64,
-    /// The film's time that it names, ns.
+    /// The film's time in the report, in nanoseconds.
     media: i64,
-    /// The film's time of the newest packet then.
+    /// The film's time of the newest packet at that moment.
     newest: i64,
-    /// The server's count less our own.
+    /// The server's packet count minus ours.
     ahead: i64,
 }
 
@@ -94,8 +96,8 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// Notes a report that names the film's time `media` (by RTP-Info) when the packets were at `newest`
-    /// and `sent` of them were known.
+    /// Adds a report for the film's time `media` (by RTP-Info), received when the newest packet was
+    /// at `newest` and `sent` packets were known.
     pub fn add(&mut self, report: SenderReport, media: i64, newest: i64, sent: u64) {
         if self.seen.len() < MOST {
             self.seen.push(ReportSample {
@@ -107,12 +109,12 @@ impl Reports {
         }
     }
 
-    /// The server's clock at the film's zero by the first report, ns.
+    /// Returns the server's clock at the film's zero by the first report, in nanoseconds.
     fn zero(&self) -> Option<i64> {
         self.seen.first().map(|seen| seen.clock - seen.media)
     }
 
-    /// What is wrong with them.
+    /// Returns the findings about the reports.
     pub fn judge(&self, track: &str) -> Vec<Finding> {
         let mut findings = Vec::new();
         let mut lie = |words: String| findings.push(Finding::noticed(Fault::SenderReports, words));
@@ -159,7 +161,8 @@ impl Reports {
     }
 }
 
-/// Whether sound and picture are together by the sender reports, given their names and reports.
+/// Returns a finding if audio and video are not synchronised by the sender reports; `tracks` are
+/// names and reports.
 pub fn together(tracks: &[(&str, &Reports)]) -> Option<Finding> {
     let mut zeros = tracks
         .iter()

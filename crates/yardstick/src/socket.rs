@@ -1,4 +1,4 @@
-//! UDP sockets that tell when the kernel got a packet, and take many at once.
+//! UDP sockets with the kernel's arrival timestamps that receive many packets at once.
 
 use std::io;
 use std::io::IoSliceMut;
@@ -10,25 +10,26 @@ use nix::sys::socket::{
 };
 use tokio::io::Interest;
 
-/// Room for what one call receives: with GRO up to 64 KB.
+/// Size of the receive buffer for one call: with GRO, up to 64 KB.
 const ROOM: usize = 65_536;
 
-/// A datagram, or several of one size that the kernel kept together (GRO).
+/// A datagram, or several of one size that the kernel merged (GRO).
 #[derive(Clone, Copy, Debug)]
 pub struct Received {
-    /// Bytes in the buffer.
+    /// Length in the buffer in bytes.
     pub len: usize,
-    /// Bytes of each datagram but the last, which may be shorter.
+    /// Length of each datagram in bytes; the last may be shorter.
     pub segment: usize,
-    /// When the kernel got it, ns since 1970.
+    /// Arrival time by the kernel's clock in ns since 1970.
     pub at: u64,
-    /// Datagrams that this socket had no room for since it was opened, where it tells (`RxqOvfl`).
+    /// Number of datagrams that this socket has dropped since it was opened, if the kernel reports
+    /// it (`RxqOvfl`).
     pub dropped: Option<u32>,
-    /// Who sent it.
+    /// The sender's address.
     pub from: Option<SocketAddr>,
 }
 
-/// Where datagrams are received, again and again.
+/// A reusable buffer for received datagrams.
 #[derive(Debug)]
 pub struct Inbox {
     data: Vec<u8>,
@@ -36,7 +37,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// With room for whatever comes.
+    /// Creates a buffer for datagrams of any size.
     pub fn new() -> Inbox {
         Inbox {
             data: vec![0; ROOM],
@@ -44,12 +45,13 @@ impl Inbox {
         }
     }
 
-    /// The datagrams of what was received.
+    /// Returns the received datagrams.
     pub fn datagrams(&self, received: &Received) -> impl Iterator<Item = &[u8]> + use<'_> {
         self.data[..received.len].chunks(received.segment.max(1))
     }
 
-    /// The next datagrams of any UDP socket, blocking or not, with the kernel's time of arrival.
+    /// Receives the next datagrams of any UDP socket, blocking or not, with the kernel's arrival
+    /// time.
     pub fn receive(&mut self, socket: RawFd) -> io::Result<Received> {
         let mut iov = [IoSliceMut::new(&mut self.data)];
         let control = Some(&mut self.control[..]);
@@ -77,7 +79,8 @@ impl Inbox {
         Ok(received)
     }
 
-    /// The next datagrams if there are any; otherwise `WouldBlock`, and `readable()` will tell.
+    /// Receives the next datagrams if there are any; otherwise returns `WouldBlock`, and
+    /// `readable()` waits for them.
     pub fn receive_ready(&mut self, socket: &tokio::net::UdpSocket) -> io::Result<Received> {
         socket.try_io(Interest::READABLE, || self.receive(socket.as_raw_fd()))
     }
@@ -94,17 +97,18 @@ fn address(address: &SockaddrStorage) -> Option<SocketAddr> {
     })
 }
 
-/// A pair of sockets on an even port and the next (RFC 3550 section 11), for RTP and RTCP: on `port`, or on any
-/// free one where that is 0; that do not block, and have `buffer` bytes of room each, if the kernel gives it.
+/// Opens a pair of sockets on an even port and the next (RFC 3550 section 11), for RTP and RTCP: on
+/// `port` or, if it is 0, on any free pair. They are non-blocking, with receive buffers of `buffer`
+/// bytes if the kernel grants them.
 ///
 /// # Errors
-/// The ports are taken, or the kernel has no times of arrival.
+/// The ports are in use, or the kernel does not support arrival timestamps.
 pub fn pair(address: IpAddr, port: u16, buffer: usize) -> io::Result<(UdpSocket, UdpSocket)> {
     let bind = |port| UdpSocket::bind(SocketAddr::new(address, port));
     if port != 0 {
         return prepared(bind(port)?, bind(port + 1)?, buffer);
     }
-    // Ports are taken at random by the system; half of them are even, and most neighbours free.
+    // The system assigns ports at random; half of them are even, and most next ports are free.
     for _ in 0..256 {
         let rtp = bind(0)?;
         let port = rtp.local_addr()?.port();
@@ -128,7 +132,7 @@ fn prepared(rtp: UdpSocket, rtcp: UdpSocket, buffer: usize) -> io::Result<(UdpSo
     if setsockopt(&rtp, sockopt::RcvBufForce, &buffer).is_err() {
         setsockopt(&rtp, sockopt::RcvBuf, &buffer)?;
     }
-    // Without GRO packets come one by one: slower, not wrong.
+    // Without GRO, packets arrive one by one, which is slower but correct.
     let _ = setsockopt(&rtp, sockopt::UdpGroSegment, &true);
     let _ = setsockopt(&rtp, sockopt::RxqOvfl, &1);
     Ok((rtp, rtcp))

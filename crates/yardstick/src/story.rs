@@ -1,4 +1,4 @@
-//! What a measuring viewer tells.
+//! The results of a measuring viewer.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,96 +9,98 @@ use crate::histogram::Histogram;
 use crate::playback::Playback;
 use crate::verdict::Finding;
 
-/// What one track of one viewer was like.
+/// The results of one track of one viewer.
 #[derive(Clone, Debug, Default)]
 pub struct TrackStory {
-    /// Whether it is picture.
+    /// Whether it is video.
     pub is_video: bool,
-    /// Packets that came.
+    /// Packets that arrived.
     pub packets: u64,
-    /// Payload bytes that came.
+    /// Payload bytes that arrived.
     pub bytes: u64,
-    /// Packets that never came.
+    /// Packets that never arrived.
     pub lost: u64,
-    /// Packets that came after a later one.
+    /// Packets that arrived after a later one.
     pub reordered: u64,
-    /// Packets of these that came after the buffer had given them up.
+    /// Packets of these that arrived after the buffer had given them up.
     pub too_late: u64,
-    /// Packets that came twice.
+    /// Packets that arrived twice.
     pub repeated: u64,
-    /// Packets that were lost, asked for, and sent again in time.
+    /// Packets that were lost, requested and retransmitted in time.
     pub repaired: u64,
-    /// Who sent how many packets; of more than 64 the first.
+    /// Number of packets from each sender; limited to the first 64 senders.
     pub senders: BTreeMap<SocketAddr, u64>,
-    /// Access units that came whole.
+    /// Access units that arrived complete.
     pub units: u64,
-    /// Access units whose bytes are not the film's.
+    /// Access units whose bytes differ from the film's.
     pub different: u64,
-    /// Access units for which the film has nothing at that time.
+    /// Access units at whose time the film has none.
     pub unknown: u64,
-    /// Access units that are the film's, but of another time than the server's words put them at.
+    /// Access units of the film that belong to another time than the server announced.
     pub displaced: u64,
-    /// By how much the first of them is off, ns.
+    /// Displacement of the first of them in nanoseconds.
     pub displaced_by: Option<i64>,
-    /// Access units of the film that did not come whole between the first and the last that came.
+    /// Access units of the film between the first and the last arrival that did not arrive
+    /// complete.
     pub missing: u64,
-    /// How late the access units came against the earliest; see `TrackMeter::judge`.
+    /// Lateness of the access units relative to the earliest; see `TrackMeter::judge`.
     pub late: Histogram,
-    /// What was against an RFC, the first case in words.
+    /// The first violation of an RFC, in words.
     pub wrong: Option<String>,
-    /// The first sequence number was the one announced in RTP-Info.
+    /// Whether the first sequence number was the one announced in RTP-Info.
     pub announced: Option<bool>,
-    /// RTP-Info named a timestamp.
+    /// Whether RTP-Info announced a timestamp.
     pub announced_time: bool,
-    /// The film's time of the first packet, by RTP-Info, ns.
+    /// The film's time of the first packet by RTP-Info, in nanoseconds.
     pub first_media: i64,
-    /// Sender reports seen.
+    /// Number of sender reports received.
     pub sender_reports: u64,
-    /// RTCP BYE was seen.
+    /// Whether RTCP BYE was received.
     pub bye: bool,
 }
 
 impl TrackStory {
-    /// What a person calls the track.
+    /// Returns the track's kind in words.
     pub fn kind(&self) -> &'static str {
         if self.is_video { "picture" } else { "sound" }
     }
 }
 
-/// What one viewer's play was like.
+/// The results of one viewer's play.
 #[derive(Clone, Debug, Default)]
 pub struct Story {
-    /// Tracks as in the session description.
+    /// Tracks, in the order of the session description.
     pub tracks: Vec<TrackStory>,
-    /// From the PLAY request to the first packet.
+    /// Time from the PLAY request to the first packet.
     pub start: Option<Duration>,
-    /// Most packets of all tracks together within any millisecond.
+    /// Maximum number of packets of all tracks within any millisecond.
     pub burst: u32,
-    /// How many milliseconds held more packets than agreed.
+    /// Number of times that more packets than agreed came within a millisecond.
     pub bursts_over: u64,
-    /// The film's place where it began, in ns, as the server said.
+    /// Start position in the film according to the server, in nanoseconds.
     pub from: i64,
-    /// Where it was to end, in ns, as the server said.
+    /// End position in the film according to the server, in nanoseconds.
     pub to: Option<i64>,
-    /// The film's time of the last access unit that came, ns.
+    /// The film's time of the last access unit that arrived, in nanoseconds.
     pub last: i64,
-    /// Whether the film came to its end.
+    /// Whether the film reached its end.
     pub ended: bool,
     /// What a player with a buffer would have shown.
     pub playback: Playback,
-    /// What is wrong with RTP-Info and the sender reports.
+    /// Findings about RTP-Info and the sender reports.
     pub lies: Vec<Finding>,
-    /// How it went, second by second.
+    /// Playback second by second.
     pub course: Course,
 }
 
 impl Story {
-    /// Packets that never came, of all tracks.
+    /// Returns the number of packets of all tracks that never arrived.
     pub fn lost(&self) -> u64 {
         self.tracks.iter().map(|track| track.lost).sum()
     }
 
-    /// Whether every packet came, once, in order, and each access unit of the film, equal to it.
+    /// Whether every packet arrived once and in order, and every access unit of the film arrived
+    /// unchanged.
     pub fn is_whole(&self) -> bool {
         self.tracks.iter().all(|track| {
             let wrong = [
@@ -114,7 +116,7 @@ impl Story {
         })
     }
 
-    /// Lateness of all tracks.
+    /// Returns the lateness over all tracks.
     pub fn late(&self) -> Histogram {
         let mut all = Histogram::default();
         for track in &self.tracks {

@@ -1,5 +1,5 @@
-//! One RTP stream judged as it comes, in memory that does not grow: for those who watch thousands of
-//! streams for hours without looking into the packets.
+//! Judgement of one RTP stream during reception, in constant memory, for viewers of thousands of
+//! streams over hours, who do not look into the packets.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,59 +10,59 @@ use crate::meter::{REORDER, begins};
 use crate::packet::Header;
 use crate::unit::ReceivedUnit;
 
-/// Access units that are judged together.
+/// Number of access units that are judged together.
 const BLOCK: usize = 64;
-/// Share of a block's access units that may be ahead of what lateness is measured from: servers may
+/// Share of a block's access units that may be earlier than the base of lateness, as servers may
 /// begin with a burst.
 const EARLY: f64 = 0.1;
-/// How many packets back a missing one may still come.
+/// How many packets back a missing one may still arrive.
 const WINDOW: u32 = 128;
 
-/// What was counted.
+/// Counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub packets: u64,
     /// Payload bytes.
     pub bytes: u64,
-    /// Packets that did not come (those that came late after all are taken off again).
+    /// Packets that did not arrive (late arrivals are subtracted again).
     pub lost: u64,
-    /// Packets that came after a later one.
+    /// Packets that arrived after a later one.
     pub reordered: u64,
     pub repeated: u64,
-    /// How late access units came: the first packet against its time, the last against the end of its
+    /// Lateness of access units: the first packet against its time, the last against the end of its
     /// frame; see [`StreamMeter::flush`].
     pub late: Histogram,
 }
 
-/// An access unit of which packets may still come.
+/// An access unit of which more packets may arrive.
 #[derive(Debug)]
 struct Open {
     rtp_time: u32,
     unit: ReceivedUnit,
-    /// Sequence number of its last packet until now.
+    /// Sequence number of its last packet so far.
     end: u16,
-    /// Packets before it and in it that are missing.
+    /// Number of missing packets in it and before it.
     missing: u32,
 }
 
-/// What is known of a stream.
+/// The state of a stream.
 #[derive(Debug)]
 pub(crate) struct StreamMeter {
     is_video: bool,
     clock: MediaClock,
-    /// The next sequence number, its 16 bits.
+    /// The next sequence number (16 bits).
     expected: Option<u16>,
-    /// Nothing has come since the place was announced.
+    /// Whether nothing has arrived since the place was announced.
     fresh: bool,
-    /// Which of the packets before `expected` came: bit 0 is the one just before.
+    /// Bit map of the packets before `expected` that have arrived; bit 0 is the one just before.
     came: u128,
-    /// Access units that are open (the last one, with its RTP timestamp), or of which packets may still come.
+    /// Access units of which more packets may arrive: the newest, and earlier ones with gaps.
     open: VecDeque<Open>,
-    /// Access units that are whole, or that count as broken, in order of arrival.
+    /// Access units that are complete or count as broken, in order of arrival.
     done: VecDeque<ReceivedUnit>,
-    /// Not judged yet, in order of arrival, and their times in the film.
+    /// Access units whose lateness is not judged yet, in order of arrival.
     waiting: Vec<ReceivedUnit>,
-    /// What lateness is measured from: arrival less time in the film, ns.
+    /// Base of lateness: arrival minus time in the film, in nanoseconds.
     base: Option<i64>,
     /// Arrivals of the last millisecond.
     recent: VecDeque<(u64, u32)>,
@@ -70,7 +70,7 @@ pub(crate) struct StreamMeter {
 }
 
 impl StreamMeter {
-    /// Of a stream whose clock has so many ticks a second.
+    /// Creates the meter of a stream whose clock has `rate` ticks per second.
     pub fn new(is_video: bool, rate: u32) -> StreamMeter {
         StreamMeter {
             is_video,
@@ -87,8 +87,8 @@ impl StreamMeter {
         }
     }
 
-    /// The packets that follow are of another place: `seq` is the first of them, `rtp_time` that of the
-    /// film's time `from`, where the server said so.
+    /// Announces a new place: `seq` is its first packet, `rtp_time` the timestamp of the film's
+    /// time `from`, if the server announced them.
     pub fn announce(
         &mut self,
         seq: Option<u16>,
@@ -104,8 +104,9 @@ impl StreamMeter {
         self.came = u128::MAX;
     }
 
-    /// Takes a packet of `bytes` payload that came at `at` (ns since 1970); gives the film's time (ns) of the access unit that
-    /// it closes. [`next`](Self::next) gives the unit itself when nothing more of it can come.
+    /// Takes a packet with `bytes` of payload that arrived at `at` (ns since 1970). Returns the
+    /// film's time (ns) of the access unit that it closes. [`next`](Self::next) returns the unit
+    /// itself when no more of it can arrive.
     pub fn packet(
         &mut self,
         header: &Header,
@@ -173,17 +174,17 @@ impl StreamMeter {
         closed
     }
 
-    /// A packet that was missing has come: a player would have waited for it.
+    /// Enters a missing packet that arrived late; a player would have waited for it.
     fn came_after_all(&mut self, seq: u16, at: u64) {
         let mut of = self.open.iter_mut();
-        // Packets are missed with the access unit that came after them.
+        // Missing packets are counted with the access unit that arrived after them.
         if let Some(open) = of.find(|open| open.end.wrapping_sub(seq) < 0x8000) {
             open.missing = open.missing.saturating_sub(1);
             open.unit.last = open.unit.last.max(at);
         }
     }
 
-    /// Judges the access units of which nothing more can come, up to the first of which something can.
+    /// Judges the access units of which no more can arrive, up to the first of which more can.
     fn close(&mut self, tally: &mut Tally) {
         let newest = self.expected.unwrap_or_default();
         while self.open.len() > 1
@@ -207,12 +208,12 @@ impl StreamMeter {
         }
     }
 
-    /// The next access unit of which nothing more comes.
+    /// Returns the next access unit of which no more can arrive.
     pub fn next(&mut self) -> Option<ReceivedUnit> {
         self.done.pop_front()
     }
 
-    /// Nothing more comes of this place.
+    /// Ends the current place: no more packets of it arrive.
     pub fn finish(&mut self, tally: &mut Tally) {
         while let Some(open) = self.open.pop_front() {
             self.judge(open, tally);
@@ -220,18 +221,18 @@ impl StreamMeter {
         self.flush(self.waiting.len(), tally);
     }
 
-    /// Forgets what came and was not judged.
+    /// Discards access units that have not been judged.
     pub fn forget(&mut self) {
         self.waiting.clear();
         self.done.clear();
         self.base = None;
     }
 
-    /// Judges the first `count` units that wait, in order of arrival.
+    /// Judges the first `count` waiting units in order of arrival.
     ///
-    /// What counts is when they are to be decoded, as servers send by that: the i-th that comes has the
-    /// i-th of all presentation times, which is the same but for a constant. They are measured from the
-    /// tenth earliest of a hundred.
+    /// Servers send by decode time, so that counts: the i-th arrival gets the i-th presentation
+    /// time, which is the same but for a constant. Lateness is measured from the tenth earliest of
+    /// a hundred.
     fn flush(&mut self, count: usize, tally: &mut Tally) {
         if count == 0 {
             return;
@@ -254,7 +255,7 @@ impl StreamMeter {
             let late = (unit.first as i64 - due).max(unit.last as i64 - due - spread);
             tally.late.add(Duration::from_nanos(late.max(0) as u64));
         }
-        // What stays is paired with the times that stay.
+        // The remaining units are paired with the remaining times.
         self.waiting.drain(..count);
         for (unit, media) in self.waiting.iter_mut().zip(&times[count..]) {
             unit.media = *media;
@@ -275,7 +276,7 @@ impl StreamMeter {
         self.within += 1;
     }
 
-    /// Packets within the millisecond that ends with the latest.
+    /// Returns the number of packets within the millisecond that ends with the latest.
     pub fn within(&self) -> u32 {
         self.within
     }
@@ -295,7 +296,8 @@ mod tests {
         }
     }
 
-    /// Pictures of 40 ms in the order of these times in frames, each sent when it is to be decoded.
+    /// Pictures of 40 ms, given by their positions in presentation order, each sent at its decode
+    /// time.
     fn play(order: impl Iterator<Item = u32>, late: impl Fn(u32) -> u64) -> Tally {
         let (mut meter, mut tally) = (StreamMeter::new(true, 90_000), Tally::default());
         for (number, frame) in order.enumerate() {
@@ -344,14 +346,14 @@ mod tests {
     fn an_access_unit_whose_packets_come_in_another_order_is_whole_and_as_late_as_the_last_of_them()
     {
         let (mut meter, mut tally) = (StreamMeter::new(true, 90_000), Tally::default());
-        // Pictures of two packets each; 3 comes after 4, and 6 never.
+        // Pictures of two packets each; 3 arrives after 4, and 6 never.
         for (at, seq) in [0, 1, 2, 4, 3, 5, 7, 8, 9].into_iter().enumerate() {
             let picture = u32::from(seq) / 2;
             meter.packet(&header(seq, picture * 3600), 1, at as u64, &mut tally);
         }
         let came: Vec<ReceivedUnit> = std::iter::from_fn(|| meter.next()).collect();
         let whole = |unit: &ReceivedUnit| (unit.packets, unit.last, unit.broken);
-        // The second one's last packet was missed with the third.
+        // The second picture's last packet was counted as missing with the third.
         let all: Vec<_> = came.iter().map(whole).collect();
         assert_eq!(all, [(2, 1, false), (1, 2, false), (2, 5, false)]);
         meter.finish(&mut tally);

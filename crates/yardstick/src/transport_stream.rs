@@ -1,5 +1,5 @@
-//! An MPEG transport stream (ISO/IEC 13818-1) of one film, for players that read from a pipe. Written here, not
-//! taken from the server: the yardstick shares no code with it.
+//! An MPEG transport stream (ISO/IEC 13818-1) of one film, for players that read from a pipe.
+//! Written independently of the server's code: the yardstick shares none with it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,23 +7,23 @@ const PACKET: usize = 188;
 const PAT: u16 = 0;
 const PMT: u16 = 0x100;
 const FIRST: u16 = 0x101;
-/// How far pictures may be out of order: more than any codec's reference frames.
+/// Maximum reordering of pictures: more than any codec's reference frames.
 const REORDER: usize = 16;
-/// Ticks of 90 kHz at the film's beginning: clock references lie before it.
+/// Timestamp of the film's beginning in 90 kHz ticks; clock references are earlier than it.
 const ZERO: i64 = 3 * 90_000;
-/// By so much everything is shown later than decoded: the span of what is out of order.
+/// Delay from decoding to presentation in 90 kHz ticks, which covers the reordering of pictures.
 const SHOWN: i64 = 90_000;
-/// The clock is so much behind what is decoded: a player's buffer.
+/// Delay from clock reference to decoding in 90 kHz ticks: a player's buffer.
 const AHEAD: i64 = 63_000;
 
-/// What a stream holds.
+/// The type of an elementary stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamType {
     H264,
     H265,
     /// AAC in ADTS (ISO/IEC 14496-3 section 1.A.2).
     Aac,
-    /// Opus with its control headers, as private data that a descriptor names.
+    /// Opus with its control headers, as private data with a registration descriptor.
     Opus,
 }
 
@@ -41,17 +41,17 @@ impl StreamType {
         matches!(self, StreamType::H264 | StreamType::H265)
     }
 
-    /// What the table says of a stream besides.
+    /// Returns the stream's descriptors for the PMT.
     fn descriptors(self) -> &'static [u8] {
         match self {
-            // Registered as "Opus"; two channels, as RTP has it always (RFC 7587 section 4.1).
+            // Registered as "Opus", with two channels, as always in RTP (RFC 7587 section 4.1).
             StreamType::Opus => &[5, 4, b'O', b'p', b'u', b's', 0x7f, 2, 0x80, 2],
             _ => &[],
         }
     }
 }
 
-/// An access unit, as it goes into the stream.
+/// An access unit in the stream's format.
 #[derive(Debug)]
 struct MuxedUnit {
     media: i64,
@@ -63,23 +63,23 @@ struct MuxedUnit {
 struct Stream {
     kind: StreamType,
     continuity: u8,
-    /// In order of decoding; pictures wait until it is known when they are to be decoded.
+    /// In decode order; pictures wait until their decode time is known.
     waiting: VecDeque<MuxedUnit>,
-    /// How many of what waits have each presentation time.
+    /// Number of waiting units for each presentation time.
     times: BTreeMap<i64, u32>,
 }
 
-/// Writes the stream.
+/// Writes a transport stream.
 #[derive(Debug)]
 pub(crate) struct Writer {
     streams: Vec<Stream>,
     tables: [u8; 2],
-    /// The film's time that is the stream's zero, ns.
+    /// The film's time at the stream's zero, in nanoseconds.
     zero: Option<i64>,
 }
 
 impl Writer {
-    /// Of streams of these kinds.
+    /// Creates a writer for streams of these types.
     pub fn new(kinds: &[StreamType]) -> Writer {
         let stream = |kind: &StreamType| Stream {
             kind: *kind,
@@ -94,7 +94,8 @@ impl Writer {
         }
     }
 
-    /// Takes an access unit of a stream that is shown at the film's time `media`, ns; gives what may be written.
+    /// Takes an access unit of a stream with presentation time `media` (ns). Returns the bytes that
+    /// can be written now.
     pub fn unit(&mut self, stream: usize, media: i64, is_key: bool, data: Vec<u8>) -> Vec<u8> {
         let mut out = Vec::new();
         self.zero.get_or_insert(media);
@@ -116,7 +117,7 @@ impl Writer {
         out
     }
 
-    /// What still waits.
+    /// Returns the bytes of all waiting units.
     pub fn finish(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         for stream in 0..self.streams.len() {
@@ -127,8 +128,8 @@ impl Writer {
         out
     }
 
-    /// Writes the first picture that waits. The i-th to be decoded is decoded at the i-th of all presentation
-    /// times, and shown later by what may be out of order.
+    /// Writes the first waiting picture. The i-th picture in decode order gets the i-th
+    /// presentation time as its decode time, and is shown later by the reordering delay.
     fn picture(&mut self, stream: usize, out: &mut Vec<u8>) {
         let pictures = &mut self.streams[stream];
         let (Some(unit), Some(mut first)) =
@@ -159,7 +160,7 @@ impl Writer {
         let kind = self.streams[stream].kind;
         let mut pes = vec![0, 0, 1];
         if kind.is_video() {
-            // Pictures may leave their length open.
+            // Video PES packets may leave their length open.
             pes.extend([0xe0, 0, 0, 0x84, 0xc0, 10]);
             pes.extend(stamp(3, shown));
             pes.extend(stamp(1, decoded.min(shown)));
@@ -175,7 +176,7 @@ impl Writer {
         self.packets(stream, &pes, clock, unit.is_key, out);
     }
 
-    /// Cuts a PES packet into packets of the stream.
+    /// Splits a PES packet into transport stream packets.
     fn packets(
         &mut self,
         stream: usize,
@@ -199,7 +200,7 @@ impl Writer {
             };
             let mut has_field = !field.is_empty();
             if pes.len() < room(&field) {
-                // Filled up.
+                // Stuffing.
                 let missing = room(&field) - pes.len();
                 match (has_field, missing) {
                     (true, _) => field.resize(field.len() + missing, 0xff),
@@ -225,7 +226,7 @@ impl Writer {
         }
     }
 
-    /// The tables that say what there is.
+    /// Writes the PAT and PMT.
     fn tables(&mut self, out: &mut Vec<u8>) {
         let mut pat = vec![0, 1, 0xc1, 0, 0, 0, 1];
         pat.extend((0xe000 | PMT).to_be_bytes());
@@ -263,7 +264,7 @@ fn header(out: &mut Vec<u8>, pid: u16, first: bool, has_field: bool, counter: u8
     out.extend([0x47, high, pid as u8, flags | counter]);
 }
 
-/// A time stamp of 33 bits with its marks.
+/// Returns a 33-bit timestamp with its marker bits.
 fn stamp(mark: u8, ticks: i64) -> [u8; 5] {
     let ticks = ticks.max(0) as u64;
     [
@@ -275,7 +276,7 @@ fn stamp(mark: u8, ticks: i64) -> [u8; 5] {
     ]
 }
 
-/// The checksum of sections: 0x04C11DB7, from all ones, not inverted.
+/// Returns the CRC of sections: polynomial 0x04C11DB7, initial value all ones, not inverted.
 fn crc(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for byte in bytes {

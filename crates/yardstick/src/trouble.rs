@@ -1,12 +1,12 @@
-//! What goes wrong before or while a film is to be played.
+//! Errors before or during playback.
 
-/// What went wrong before or while a film was to be played.
+/// An error before or during playback.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
-    /// The network, or the other side, did not do what it should.
+    /// An I/O error of the network or the server.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// Nobody listens there, or there is no way.
+    /// Nothing listens at the address, or there is no route.
     #[error("{0}: {1}")]
     Unreachable(String, std::io::Error),
     /// The server answered with a status other than 200.
@@ -14,15 +14,15 @@ pub enum Trouble {
     Refused {
         /// The request that was refused.
         method: &'static str,
-        /// RTSP status.
+        /// The status code.
         status: u16,
-        /// The server's words.
+        /// The server's reason phrase.
         reason: String,
     },
-    /// What came was not RTSP, SDP or RTP.
+    /// The server's data violates RTSP, SDP, RTP or HTTP.
     #[error("{0}")]
     Protocol(String),
-    /// Nothing came for too long.
+    /// Nothing arrived before the timeout.
     #[error("no answer within {0} s")]
     Silence(u64),
 }

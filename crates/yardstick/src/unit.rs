@@ -1,15 +1,15 @@
-//! What a stream's meter hands to a player.
+//! Access units that a stream's meter passes to a player.
 
-/// An access unit that came: its time in the film by the RTP clock, and when its first and last packet
-/// came.
+/// A received access unit: its time in the film by the RTP clock, and the arrival times of its
+/// first and last packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReceivedUnit {
-    /// Presentation time, ns.
+    /// Presentation time in nanoseconds.
     pub media: i64,
     /// ns since 1970.
     pub first: u64,
     pub last: u64,
     pub packets: u32,
-    /// Packets are missing in it or before it.
+    /// Whether packets are missing in it or before it.
     pub broken: bool,
 }

@@ -1,66 +1,66 @@
-//! The verdict: what a viewer would have seen, in words.
+//! The verdict: what a person would have noticed, in words.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// What can be wrong.
+/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// Nobody listens there, or the way is closed.
+    /// Nothing listens at the address, or it cannot be reached.
     Unreachable,
-    /// The server said no.
+    /// The server refused.
     Refused,
-    /// What answers is not what the address promises.
+    /// The answer is not what the URL promises.
     NoFilm,
-    /// The server broke off, or fell silent.
+    /// The server broke off or fell silent.
     BrokenOff,
-    /// Packets never came.
+    /// Packets never arrived.
     Lost,
-    /// The picture stood still.
+    /// Playback stalled.
     Stalled,
     /// Frames were not shown.
     Skipped,
-    /// Bytes are not the film's.
+    /// Bytes differ from the film's.
     Changed,
-    /// What came is another place of the film than the server said.
+    /// Media belongs to another place in the film than the server announced.
     Displaced,
-    /// Against a standard.
+    /// A violation of a standard.
     Malformed,
-    /// RTP-Info is not true.
+    /// RTP-Info is wrong.
     RtpInfo,
-    /// Sender reports are not true.
+    /// Sender reports are wrong.
     SenderReports,
-    /// Sound and picture are apart.
+    /// Audio and video are not synchronised.
     Sync,
-    /// Packets came out of order.
+    /// Packets arrived out of order.
     Reordered,
-    /// Packets came twice.
+    /// Packets arrived twice.
     Repeated,
-    /// Too many packets at once.
+    /// Too many packets arrived at once.
     Burst,
-    /// A playlist or manifest is not true, or times have holes.
+    /// A playlist or manifest is wrong, or times have gaps.
     Timeline,
-    /// Packets were lost and sent again.
+    /// Packets were lost and retransmitted.
     Repaired,
-    /// The player that was fed (not the server's fault).
+    /// A player could not be fed (not the server's fault).
     Player,
 }
 
-/// One thing that is wrong.
+/// A single finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What.
+    /// The kind of fault.
     pub fault: Fault,
-    /// Whether a viewer would have seen it.
+    /// Whether a person would have noticed it.
     pub seen: bool,
-    /// In words.
+    /// A description.
     pub words: String,
 }
 
 impl Finding {
-    /// Something that a viewer would have seen.
+    /// Creates a finding that a person would have noticed.
     pub fn seen(fault: Fault, words: impl Into<String>) -> Finding {
         let words = words.into();
         Finding {
@@ -70,7 +70,7 @@ impl Finding {
         }
     }
 
-    /// Something wrong that a viewer would not have seen.
+    /// Creates a finding that a person would not have noticed.
     pub fn noticed(fault: Fault, words: impl Into<String>) -> Finding {
         let words = words.into();
         Finding {
@@ -81,15 +81,15 @@ impl Finding {
     }
 }
 
-/// All that is wrong.
+/// All findings of a viewer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// The worst first.
+    /// The findings, worst first.
     pub findings: Vec<Finding>,
 }
 
 impl Verdict {
-    /// Of these findings.
+    /// Creates a verdict from these findings.
     pub fn of(mut findings: Vec<Finding>) -> Verdict {
         findings.sort_by_key(|finding| (!finding.seen, finding.fault));
         Verdict { findings }
@@ -100,7 +100,7 @@ impl Verdict {
         !self.findings.iter().any(|finding| finding.seen)
     }
 
-    /// One word for machines: `well`, or the worst fault's.
+    /// Returns one word for machines: `well`, or the worst fault's name.
     pub fn word(&self) -> String {
         let worst = self.findings.iter().find(|finding| finding.seen);
         worst.map_or_else(|| "well".to_owned(), |finding| finding.fault.to_string())

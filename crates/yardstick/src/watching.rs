@@ -1,5 +1,5 @@
-//! What is watched beside the viewers: a server's own metrics, and the load of machines (this one, network
-//! namespaces of it).
+//! Monitoring beside the viewers: a server's own metrics, and the load of machines (this one, and
+//! network namespaces on it).
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -13,32 +13,32 @@ use serde::Serialize;
 use crate::http::fetch_text;
 use crate::trouble::Trouble;
 
-/// Most series of a server's metrics that are kept.
+/// Maximum number of series of a server's metrics.
 const MOST_SERIES: usize = 400;
-/// Most moments: of more, every second, fourth, … is kept.
+/// Maximum number of moments; of more, every second, fourth, … is kept.
 const MOST_MOMENTS: usize = 3600;
-/// Silence after which a page of metrics is given up.
+/// Timeout for a page of metrics.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Numbers over time.
+/// Values over time.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Series {
-    /// Seconds from the beginning of the run.
+    /// Seconds since the start of the run.
     pub at_s: Vec<f64>,
-    /// Each by its name; what was not there at a moment is null.
+    /// Values by name; null if a value was missing at a moment.
     pub values: BTreeMap<String, Vec<Option<f64>>>,
-    /// Why there is nothing, or no more.
+    /// Why there are no values, or no more.
     pub trouble: Option<String>,
-    /// Moments that were told.
+    /// Number of moments that were added.
     #[serde(skip)]
     told: usize,
-    /// How often every second of those kept was left out.
+    /// How many times every second moment was dropped.
     #[serde(skip)]
     halved: u32,
 }
 
 impl Series {
-    /// Adds what [`metrics`] or [`load`] told.
+    /// Adds the result of [`metrics`] or [`load`].
     pub fn note(&mut self, at_s: f64, told: Result<Vec<(String, f64)>, Trouble>) {
         match told {
             Ok(numbers) => self.add(at_s, numbers),
@@ -76,7 +76,7 @@ impl Series {
     }
 }
 
-/// Leaves every second out, beginning with the second.
+/// Drops every second element, beginning with the second.
 fn every_second<T>(all: &mut Vec<T>) {
     let mut number = 0;
     all.retain(|_| {
@@ -85,15 +85,15 @@ fn every_second<T>(all: &mut Vec<T>) {
     });
 }
 
-/// The lines of a page of metrics (Prometheus' text format): name with labels, and value. Histogram buckets
-/// are left out: there are many, and they say little over time.
+/// Parses a page of metrics (Prometheus' text format): names with labels, and values. Histogram
+/// buckets are left out, as they are many and say little over time.
 fn numbers(page: &str) -> Vec<(String, f64)> {
     let line = |line: &str| {
         let line = line.trim();
         if line.starts_with('#') || line.contains("_bucket{") {
             return None;
         }
-        // A label may hold spaces.
+        // A label may contain spaces.
         let end = line
             .rfind('}')
             .map_or_else(|| line.find(' '), |at| Some(at + 1))?;
@@ -104,24 +104,24 @@ fn numbers(page: &str) -> Vec<(String, f64)> {
     page.lines().filter_map(line).collect()
 }
 
-/// A server's own metrics as they are now.
+/// Fetches a server's current metrics.
 ///
 /// # Errors
-/// The page cannot be had.
+/// The page cannot be fetched.
 pub async fn metrics(url: &str) -> Result<Vec<(String, f64)>, Trouble> {
     Ok(numbers(&fetch_text(url, PATIENCE).await?))
 }
 
-/// A machine whose load is watched.
+/// A machine whose load is monitored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Machine {
-    /// This one: its busy cores and its interfaces.
+    /// This machine: its busy cores and its interfaces.
     #[default]
     This,
-    /// A network namespace of it by its name (`ip netns`): its interfaces, and the time of who runs in it.
+    /// A network namespace by name (`ip netns`): its interfaces, and the CPU time of its processes.
     Namespace(String),
-    /// A node, by its metrics: Reelway's own, those of Prometheus' `node_exporter`, or of any process that has
-    /// the usual `process_…` counters.
+    /// A node, by its metrics: those of Reelway, of Prometheus' `node_exporter`, or of any process
+    /// with the usual `process_…` counters.
     Node(String),
 }
 
@@ -152,11 +152,11 @@ impl fmt::Display for Machine {
     }
 }
 
-/// A machine's load as it is now: seconds of busy cores (`cpu`), and bytes in and out of its interfaces
-/// (`eth0 in`), all since it was started.
+/// Returns a machine's load counters since its start: seconds of busy cores (`cpu`), and bytes in
+/// and out of its interfaces (`eth0 in`).
 ///
 /// # Errors
-/// There is no such namespace, it may not be entered, or the node does not tell.
+/// There is no such namespace, it cannot be entered, or the node does not report.
 pub async fn load(machine: &Machine) -> Result<Vec<(String, f64)>, Trouble> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     match machine {
@@ -167,7 +167,7 @@ pub async fn load(machine: &Machine) -> Result<Vec<(String, f64)>, Trouble> {
         }
         Machine::Namespace(name) => {
             let name = name.clone();
-            // A thread that enters a namespace is in it until it ends.
+            // A thread stays in a namespace until it ends.
             let entered = std::thread::spawn(move || namespace(&name)).join();
             Ok(entered.map_err(|_| io::Error::other("a thread panicked"))??)
         }
@@ -175,7 +175,7 @@ pub async fn load(machine: &Machine) -> Result<Vec<(String, f64)>, Trouble> {
     }
 }
 
-/// Enters a namespace, and tells its load.
+/// Enters a namespace and returns its load.
 fn namespace(name: &str) -> io::Result<Vec<(String, f64)>> {
     let path = format!("/run/netns/{name}");
     let because = |why: io::Error| io::Error::new(why.kind(), format!("{path}: {why}"));
@@ -188,7 +188,7 @@ fn namespace(name: &str) -> io::Result<Vec<(String, f64)>> {
         let inside = |file: &fs::Metadata| file.ino() == number;
         if fs::metadata(process.path().join("ns/net")).is_ok_and(|file| inside(&file)) {
             let stat = fs::read_to_string(process.path().join("stat")).unwrap_or_default();
-            // The name in brackets may hold anything; user and system time follow it.
+            // The name in parentheses may contain anything; user and system time follow it.
             let numbers = stat.rsplit_once(')').map_or("", |(_, numbers)| numbers);
             let times = numbers.split_whitespace().skip(11).take(2);
             ticks += times
@@ -200,7 +200,7 @@ fn namespace(name: &str) -> io::Result<Vec<(String, f64)>> {
     Ok(all)
 }
 
-/// What a node's metrics tell of its load.
+/// Extracts a node's load from its metrics.
 fn of_node(metrics: &[(String, f64)]) -> Vec<(String, f64)> {
     let of = |name: &'static str| {
         let series = metrics.iter().filter_map(move |(series, value)| {
@@ -246,10 +246,10 @@ fn of_node(metrics: &[(String, f64)]) -> Vec<(String, f64)> {
     all
 }
 
-/// Ticks a second of the kernel's accounts: 100 on every Linux there is.
+/// Ticks per second in the kernel's accounting: 100 on every Linux architecture in use.
 const USER_HZ: f64 = 100.0;
 
-/// Seconds of busy cores, by `/proc/stat`.
+/// Returns the seconds of busy cores from `/proc/stat`.
 fn busy(stat: &str) -> Option<f64> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Vec<f64> = line
@@ -262,7 +262,7 @@ fn busy(stat: &str) -> Option<f64> {
     Some((ticks.iter().sum::<f64>() - idle) / USER_HZ)
 }
 
-/// Bytes in and out of every interface, by `/proc/net/dev`.
+/// Returns the bytes in and out of every interface from `/proc/net/dev`.
 fn interfaces(dev: &str) -> Vec<(String, f64)> {
     let mut all = Vec::new();
     for line in dev.lines() {

@@ -1,4 +1,4 @@
-//! The library as it is shipped, C programs, and programs that run under it.
+//! The library as built for a release, C programs, and programs that run under it.
 
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
@@ -23,7 +23,7 @@ fn root() -> &'static Path {
     })
 }
 
-/// The library, built as it is shipped (or the one that `REELWAY_CLOCK_PRELOAD` names).
+/// The library, built as for a release (or the one named by `REELWAY_CLOCK_PRELOAD`).
 pub fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -47,7 +47,8 @@ pub fn library() -> &'static Path {
     })
 }
 
-/// Panics unless these programs are there. Nothing is installed: `scripts/need-tests` has done that.
+/// Panics unless these programs are installed. This installs nothing: `scripts/need-tests` does
+/// that.
 pub fn need(programs: &[&str]) {
     let output = Command::new(root().join("scripts/need"))
         .args(programs)
@@ -62,7 +63,7 @@ pub fn need(programs: &[&str]) {
     );
 }
 
-/// `PATH`, and where Debian puts servers.
+/// `PATH`, and the directories in which Debian installs servers.
 pub fn path() -> String {
     let mut path = std::env::var("PATH").unwrap_or_default();
     path.push_str(":/usr/sbin:/usr/local/go/bin");
@@ -76,8 +77,8 @@ pub fn path() -> String {
     path
 }
 
-/// A new directory for a test's files, readable for servers that give up their rights; it goes
-/// with what is returned.
+/// A new directory for a test's files, readable by servers that drop their privileges; it is
+/// removed when the returned value is dropped.
 pub fn directory(name: &str) -> TempDir {
     let anyone = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     tempfile::Builder::new()
@@ -87,7 +88,8 @@ pub fn directory(name: &str) -> TempDir {
         .expect("a directory for the test")
 }
 
-/// Where this test binary keeps what it compiles: of one name, so that runs do not pile up.
+/// The directory in which this test binary keeps its compiled programs. Its name is fixed, so that
+/// runs do not pile up.
 pub fn build_directory() -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(env!("CARGO_CRATE_NAME"));
     std::fs::create_dir_all(&path).expect("a directory to compile into");
@@ -131,17 +133,17 @@ pub fn c_program(name: &str) -> PathBuf {
         .clone()
 }
 
-/// A program under the library.
+/// A program that runs under the library.
 pub struct Preloaded {
     pub command: Command,
     counts: NamedTempFile,
 }
 
 impl Preloaded {
-    /// `program` with the library in front of libc, counting what it is asked for.
+    /// `program` with the library in front of libc, which counts its calls.
     pub fn new(program: impl AsRef<std::ffi::OsStr>) -> Preloaded {
         let counts = NamedTempFile::new().expect("a file for the counts");
-        // A server that gives up its rights writes its counts too.
+        // A server that drops its privileges writes its counts too.
         let anyone = std::os::unix::fs::PermissionsExt::from_mode(0o666);
         std::fs::set_permissions(counts.path(), anyone).expect("a file of ours");
         let mut command = Command::new(program);
@@ -152,7 +154,7 @@ impl Preloaded {
         Preloaded { command, counts }
     }
 
-    /// Without counting: a filter of system calls may not allow to write it down.
+    /// Without counting: a system call filter may forbid writing the counts.
     pub fn uncounted(program: impl AsRef<std::ffi::OsStr>) -> Preloaded {
         let mut preloaded = Preloaded::new(program);
         preloaded.command.env_remove("REELWAY_CLOCK_STATISTICS");
@@ -177,7 +179,7 @@ impl Preloaded {
         self
     }
 
-    /// What the library was asked for, of all processes that have ended.
+    /// The library's call counts of all processes that have ended.
     pub fn counts(&self) -> Counts {
         Counts(std::fs::read_to_string(self.counts.path()).expect("the counts"))
     }
@@ -192,14 +194,14 @@ impl Preloaded {
         Running(child.unwrap_or_else(|error| panic!("{:?}: {error}", self.command)))
     }
 
-    /// Runs it to its end, for `limit` at most.
+    /// Runs it until it ends, for at most `limit`.
     pub fn run(mut self, limit: Duration) -> (Output, Counts) {
         let child = self.start();
         let output = finish(child, limit);
         (output, self.counts())
     }
 
-    /// Runs it to its good end; its standard output.
+    /// Runs it until it ends successfully; returns its standard output.
     pub fn expect(self, limit: Duration) -> (String, Counts) {
         let what = format!("{:?}", self.command);
         let (output, counts) = self.run(limit);
@@ -229,20 +231,20 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // An error: it has ended.
+        // An error means that it has ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Waits for a child, for `limit` at most, and gathers what it says.
+/// Waits for a child for at most `limit`, and collects its output.
 pub fn finish(mut running: Running, limit: Duration) -> Output {
     let child = &mut running.0;
     fn gather(from: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<Vec<u8>> {
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
             if let Some(mut from) = from {
-                // What was said until the pipe broke is enough.
+                // The output until the pipe broke is enough.
                 let _ = from.read_to_end(&mut bytes);
             }
             bytes
@@ -262,7 +264,7 @@ pub fn finish(mut running: Running, limit: Duration) -> Output {
     }
 }
 
-/// What the library says at exit: a line a process.
+/// The library's output at exit: a line per process.
 #[derive(Debug)]
 pub struct Counts(pub String);
 
@@ -275,7 +277,7 @@ impl Counts {
             .sum()
     }
 
-    /// How many processes have said something.
+    /// The number of processes that have written a line.
     pub fn processes(&self) -> usize {
         self.0.lines().count()
     }

@@ -1,59 +1,63 @@
-//! A look at the kernel's clock and what follows from it: the rate, the next piece, or the
-//! finding that counter and kernel have moved apart. Only the holder of the lock is here.
+//! A look at the kernel's clock and its consequences: the rate, the next piece, or the finding that
+//! the counter and the kernel have moved apart. Only the holder of the lock runs this code.
 
 use super::sample::Sample;
 use super::words::{HOLD, Phase, ceil, counts_of, hertz, hold, nanos_of};
 use super::{Event, Manner, Source, TrackedClock, Word};
 use crate::piece::{CLOSED, MAX_COUNTS, MAX_NANOS, NOTHING, Piece};
 
-/// How long a piece lasts: with a rate that changes by 1000 ppm behind its back (from one of NTP's
-/// limits to the other), the clock is off by half a microsecond at its end.
+/// The length of a piece, in nanoseconds: if the rate changes by 1000 ppm unnoticed (from one of
+/// NTP's limits to the other), the clock is off by half a microsecond at its end.
 const PIECE: u64 = 500_000;
-/// Where a look is dear (a clock source that the hypervisor emulates), a piece lasts this many
-/// looks, but not longer than [`LONGEST_PIECE`].
+/// If a look is expensive (a clock source that the hypervisor emulates), a piece lasts this many
+/// looks, but at most [`LONGEST_PIECE`].
 const PIECE_LOOKS: u64 = 200;
-/// With this, and 500 ppm, the clock is off by 5 µs.
+/// With this length, and 500 ppm, the clock is off by 5 µs.
 const LONGEST_PIECE: u64 = 10_000_000;
-/// How long before its end the next piece is drawn, nanoseconds (or four looks, if longer).
+/// How long before the end of a piece the next one is drawn, in nanoseconds (or four looks, if
+/// longer).
 const EARLY: u64 = 10_000;
-/// A look this wide is good enough whatever the machine does better otherwise, nanoseconds.
+/// A look of this width is good enough, even if the machine usually does better, in nanoseconds.
 const GOOD_WIDTH: u64 = 1_000;
-/// For how long pieces are drawn on by the old rate when no look is good enough, nanoseconds.
+/// For how long pieces are drawn with the old rate if no look is good enough, in nanoseconds.
 const COAST: u64 = 4_000_000;
-/// Counter and kernel may differ by this much at a look, and a thousandth of the time since the
-/// last one, before they are said to have moved apart. NTP changes the rate by 500 ppm at most.
+/// The counter and the kernel may differ by this much at a look, plus a thousandth of the time
+/// since the last one, before they count as apart, in nanoseconds. NTP changes the rate by at most
+/// 500 ppm.
 const APART: u64 = 20_000;
-/// Rates are measured over up to twice this long, nanoseconds; from end to end, the noise of two
+/// Rates are measured over up to twice this long, in nanoseconds; from end to end, the noise of two
 /// looks is then a millionth.
 const BASELINE: u64 = 32_000_000;
-/// A rate is measured over at least this many widths of a look: then it is right to 500 ppm.
+/// A rate is measured over at least this many widths of a look: then it is accurate to 500 ppm.
 const BASELINE_WIDTHS: u64 = 1_000;
-/// Deviations below this are noise of the look, nanoseconds.
+/// Smaller deviations are noise of the look, in nanoseconds.
 const NOISE: u64 = 30;
-/// A line may run faster or slower than the kernel's clock by this fraction to meet it again.
+/// A line may be this fraction faster or slower than the kernel's clock in order to meet it again.
 const BEND: u64 = 64;
-/// A clock that seems to be set twice within this time is not set: the counter is to blame,
+/// A clock that seems to be set twice within this time was not set: the counter is at fault. In
 /// nanoseconds.
 const AGAIN: u64 = 10_000_000;
-/// First time out of use after a fall, nanoseconds; doubled at each that follows within ten times
-/// the last one.
+/// The first time out of use after a fall, in nanoseconds; doubled at each further fall within ten
+/// times the last one.
 const PENALTY: u64 = 100_000_000;
-/// Longest time out of use, nanoseconds.
+/// The longest time out of use, in nanoseconds.
 const LONGEST_PENALTY: u64 = 60_000_000_000;
-/// After a fall, the rate is measured twice over this long, and must be the same, nanoseconds.
+/// After a fall, the rate is measured twice over this long, with results that must agree, in
+/// nanoseconds.
 const PROOF: u64 = 5_000_000;
-/// How far behind the kernel's clock readers without a piece stay, nanoseconds (and two widths).
+/// How far readers without a piece stay behind the kernel's clock, in nanoseconds (plus two
+/// widths).
 const MARGIN: u64 = 2_000;
-/// A counter slower than this shows no microseconds; one faster cannot be.
+/// A slower counter does not resolve microseconds; a faster one is impossible.
 const HERTZ: std::ops::RangeInclusive<u64> = 1_000_000..=20_000_000_000;
 
-/// Places of the looks from which the rate is measured.
+/// The words of the looks from which the rate is measured.
 const LAST: [Word; 3] = [Word::LastCount, Word::LastNanos, Word::LastWidth];
 const MID: [Word; 3] = [Word::MidCount, Word::MidNanos, Word::MidWidth];
 const OLD: [Word; 3] = [Word::OldCount, Word::OldNanos, Word::OldWidth];
 
 impl TrackedClock<'_> {
-    /// Looks at the kernel's clock and draws the next piece, if it can: in continuation of
+    /// Looks at the kernel's clock and draws the next piece, if possible: in continuation of
     /// `piece` (`going_on`: it has not ended yet) or after a gap.
     pub(super) fn look<S: Source>(
         &self,
@@ -74,7 +78,7 @@ impl TrackedClock<'_> {
         }
     }
 
-    /// Takes `sample` as the only look there is.
+    /// Stores `sample` as the only look so far.
     fn remember(&self, sample: &Sample) {
         for place in [LAST, MID, OLD] {
             sample.store(self.words, place);
@@ -89,12 +93,12 @@ impl TrackedClock<'_> {
         let counts = sample.middle().wrapping_sub(first.middle());
         let nanos = sample.nanos.wrapping_sub(first.nanos);
         if counts > i64::MAX as u64 || nanos > i64::MAX as u64 {
-            // One of the two has gone back: begin again from here.
+            // One of the two has gone back: start again from here.
             self.remember(sample);
             return None;
         }
         let Some(rate) = rate(counts, nanos) else {
-            // It does not count, or the kernel's clock has not moved yet.
+            // The counter does not count, or the kernel's clock has not moved yet.
             if counts == 0 && nanos > PENALTY {
                 return self.wait(sample.nanos);
             }
@@ -137,18 +141,18 @@ impl TrackedClock<'_> {
         }
         words.set(Word::Rate, rate);
         words.set(Word::MustProve, 0);
-        // From here on nobody is given the kernel's clock as it is; what was given lies before
-        // the look that follows.
+        // From here on, no reader gets the unmodified kernel's clock; all earlier readings lie
+        // before the following look.
         words.set(Word::Margin, MARGIN + 2 * nanos_of(sample.width, rate));
         self.ring().publish(&CLOSED);
         words.set_phase(Phase::Tracking);
         let sample = Sample::best(source, words);
         sample.store(words, LAST);
         sample.store(words, MID);
-        // As far ahead as the rate is known well enough.
+        // As far ahead as the rate is known accurately enough.
         let length = (4 * nanos).min(self.length(&sample, rate));
-        // The line goes through what the kernel said and the count *before* it was asked, and so
-        // lies above all that was given.
+        // The line goes through the kernel's time and the count *before* it was read, and so lies
+        // above all earlier readings.
         let base = u128::from(hold(sample.nanos, words.get(Word::Floor))) << 32;
         self.draw(&sample, sample.before, base, length);
         Some(if proving {
@@ -171,8 +175,8 @@ impl TrackedClock<'_> {
             return self.moved_apart(sample, piece, distance);
         }
         if width > GOOD_WIDTH.max(4 * nanos_of(words.get(Word::Tightest), old_rate)) {
-            // Interrupted in the middle, three times. What it says is too unsure to bend the line
-            // by; the old rate is good for some time.
+            // Interrupted in the middle, three times. The result is too uncertain to correct the
+            // line; the old rate stays usable for some time.
             words.add(Word::Coasts);
             if going_on && nanos_of(counts, old_rate) < COAST {
                 self.draw(
@@ -189,7 +193,7 @@ impl TrackedClock<'_> {
         let deviation = sample.nanos.abs_diff(predicted);
         let noise = (width + nanos_of(last.width, old_rate)) / 2 + NOISE;
         if deviation > noise || nanos > 2 * BASELINE {
-            // The kernel's clock runs at another rate than it did.
+            // The kernel's clock has changed its rate.
             last.store(words, OLD);
             last.store(words, MID);
         } else if sample.nanos.wrapping_sub(words.get(Word::MidNanos)) > BASELINE {
@@ -210,12 +214,12 @@ impl TrackedClock<'_> {
         let (start, base) = if going_on {
             (piece.start.wrapping_add(piece.hard), piece.end())
         } else {
-            // Nobody has read anything after the end of the last piece but the kernel's clock
-            // less the margin.
+            // After the end of the last piece, readers have only had the kernel's clock minus the
+            // margin.
             let line = line(sample, rate, sample.before);
             let ahead = (piece.end().saturating_sub(line) >> 32) as u64;
             if ahead > MARGIN + 2 * width {
-                // The piece has not ended: the counter has gone back, by little.
+                // The piece has not ended: the counter has gone back by a little.
                 return self.moved_apart(sample, piece, -(ahead as i64));
             }
             (sample.before, line.max(piece.end()))
@@ -224,8 +228,8 @@ impl TrackedClock<'_> {
         None
     }
 
-    /// Publishes the piece from (`start`, `base`) that ends on the line through `sample`, as
-    /// nearly as it may bend.
+    /// Publishes the piece from (`start`, `base`) that ends on the line through `sample`, as nearly
+    /// as its slope may be adjusted.
     fn draw(&self, sample: &Sample, start: u64, base: u128, length: u64) {
         let words = self.words;
         let rate = words.get(Word::Rate);
@@ -244,7 +248,7 @@ impl TrackedClock<'_> {
             soft,
             mult,
             base,
-            // Half the look, one count of the reading, and what could not be bent away.
+            // Half the look, one count of the reading, and the remaining offset at the start.
             error: (width / 2 + (mult >> 32) + 2)
                 .saturating_add(u64::try_from(off).unwrap_or(u64::MAX)),
             sampled: sample.middle(),
@@ -253,20 +257,20 @@ impl TrackedClock<'_> {
         self.ring().publish(&piece);
     }
 
-    /// How long a piece should last, nanoseconds.
+    /// The target length of a piece, in nanoseconds.
     fn length(&self, sample: &Sample, rate: u64) -> u64 {
         let width = nanos_of(sample.width.min(self.words.get(Word::Tightest)), rate);
         (width * PIECE_LOOKS).clamp(PIECE, LONGEST_PIECE)
     }
 
-    /// Counter and kernel's clock have moved apart by `distance` nanoseconds.
+    /// Handles that the counter and the kernel's clock have moved apart by `distance` nanoseconds.
     fn moved_apart(&self, sample: &Sample, piece: &Piece, distance: i64) -> Option<Event> {
         let words = self.words;
         let again = sample.nanos.abs_diff(words.get(Word::JumpedAt)) < AGAIN;
         words.set(Word::JumpedAt, sample.nanos);
         if self.manner == Manner::Settable && !again {
-            // Somebody has set the clock (or the counter jumped once, which comes to the same:
-            // the kernel is right). The line starts anew, at the rate there was.
+            // A program has set the clock (or the counter jumped once, which amounts to the same:
+            // the kernel is right). The line restarts at the previous rate.
             words.add(Word::Steps);
             self.remember(sample);
             let rate = words.get(Word::Rate);
@@ -279,9 +283,9 @@ impl TrackedClock<'_> {
         Some(Event::Fell(distance))
     }
 
-    /// Turns to the kernel's clock, which shows `now`, for the penalty or for `pause` nanoseconds
-    /// if that is not zero. Readers hold the last piece's end until the kernel's clock has reached
-    /// it, unless that is far off or may step anyway.
+    /// Switches to the kernel's clock, which shows `now`, for the penalty or for `pause`
+    /// nanoseconds if that is not zero. Readers get the last piece's end until the kernel's clock
+    /// has reached it, unless that is far off or may step anyway.
     pub(super) fn fall(&self, piece: &Piece, now: u64, pause: u64) {
         let words = self.words;
         let floor = ceil(piece.end());
@@ -293,7 +297,7 @@ impl TrackedClock<'_> {
         }
     }
 
-    /// Takes the counter out of use for a while. Always `None`.
+    /// Takes the counter out of use for a while. Always returns `None`.
     fn wait(&self, now: u64) -> Option<Event> {
         let words = self.words;
         let last = words.get(Word::Penalty);
@@ -312,21 +316,22 @@ impl TrackedClock<'_> {
     }
 }
 
-/// The time at `count` on the line through a look, 32.32 nanoseconds. `count` may lie before it.
+/// The time at `count` on the line through a look, 32.32 nanoseconds. `count` may lie before the
+/// look.
 fn line(sample: &Sample, rate: u64, count: u64) -> u128 {
     let away = count.wrapping_sub(sample.middle()) as i64;
     let nanos = (u128::from(sample.nanos) << 32) as i128 + i128::from(away) * i128::from(rate);
     u128::try_from(nanos).unwrap_or(0)
 }
 
-/// Nanoseconds a count, 32.32; `None` if there is nothing to tell it from.
+/// Nanoseconds per count, 32.32; `None` if it cannot be computed.
 fn rate(counts: u64, nanos: u64) -> Option<u64> {
     let rate = (u128::from(nanos) << 32).checked_div(u128::from(counts))?;
     u64::try_from(rate).ok().filter(|&rate| rate != 0)
 }
 
-/// By how much the kernel's clock has moved further (or, negative, less far) than the counter
-/// says, if that is more than can be.
+/// By how much the kernel's clock has advanced more (or, if negative, less) than the counter shows,
+/// if that exceeds the tolerance.
 fn apart(counts: u64, nanos: u64, rate: u64, widths: u64) -> Option<i64> {
     let by_counter = if counts > i64::MAX as u64 {
         -i128::from(nanos_of(counts.wrapping_neg(), rate))

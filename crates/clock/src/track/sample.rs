@@ -1,20 +1,20 @@
-//! One look at the kernel's clock between two counts.
+//! One look: a reading of the kernel's clock between two counts.
 
 use super::{Memory, Source, Word};
 
-/// The kernel's clock was read between two counts.
+/// A reading of the kernel's clock between two counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     /// The count before.
     pub before: u64,
-    /// Counts from before to after, and one more: the counter may be about to move on.
+    /// Counts from before to after, plus one: the counter may be about to advance.
     pub width: u64,
-    /// What the kernel's clock said, nanoseconds.
+    /// The kernel's time, in nanoseconds.
     pub nanos: u64,
 }
 
 impl Sample {
-    /// The count at which the kernel's clock was read, give or take half the width.
+    /// The count at which the kernel's clock was read, plus or minus half the width.
     pub fn middle(&self) -> u64 {
         self.before.wrapping_add(self.width / 2)
     }
@@ -30,7 +30,7 @@ impl Sample {
         }
     }
 
-    /// The tightest of up to three looks; the first that is about as tight as they come ends it.
+    /// The tightest of up to three looks; stops at the first that is about as tight as usual.
     pub fn best<S: Source>(source: &S, words: Memory) -> Sample {
         let tightest = words.get(Word::Tightest);
         let mut best = Sample::take(source);
@@ -48,7 +48,8 @@ impl Sample {
             if tightest == 0 || best.width < tightest {
                 best.width
             } else {
-                // A 64th of the way, one count at least: a machine that has become slower.
+                // A 64th of the way, at least one count: adapts to a machine that has become
+                // slower.
                 tightest + (best.width - tightest).div_ceil(64)
             },
         );

@@ -1,4 +1,4 @@
-//! A followed clock over a simulated counter and a simulated kernel.
+//! Tests of a followed clock with a simulated counter and a simulated kernel.
 
 use std::cell::{Cell, RefCell};
 
@@ -9,20 +9,20 @@ use std::sync::atomic::Ordering;
 
 use super::*;
 
-/// A machine whose time passes by being looked at.
+/// A machine whose time advances when it is read.
 struct World {
-    /// True time, nanoseconds with a fraction.
+    /// True time, in nanoseconds with a fraction.
     time: Cell<f64>,
-    /// Counts a second, and the count at time zero.
+    /// Counts per second, and the count at time zero.
     hertz: Cell<f64>,
     offset: Cell<u64>,
-    /// The kernel's clock: what it showed at `kernel_from`, and how fast it runs since.
+    /// The kernel's clock: its time at `kernel_from`, and its rate since.
     kernel_at: Cell<f64>,
     kernel_from: Cell<f64>,
     kernel_rate: Cell<f64>,
-    /// What a reading of the counter costs, and one of the kernel's clock, nanoseconds.
+    /// The costs of reading the counter and the kernel's clock, in nanoseconds.
     costs: (f64, f64),
-    /// Chance and length of an interruption at any reading.
+    /// Probability and maximum length of an interruption at any reading.
     interrupted: (f64, f64),
     random: Cell<u64>,
     stopped: Cell<bool>,
@@ -71,7 +71,7 @@ impl World {
         self.kernel_at.get() + (self.time.get() - self.kernel_from.get()) * self.kernel_rate.get()
     }
 
-    /// From now on the kernel's clock runs at this rate.
+    /// Changes the rate of the kernel's clock from now on.
     fn slew(&self, ppm: f64) {
         self.kernel_at.set(self.kernel_now());
         self.kernel_from.set(self.time.get());
@@ -125,8 +125,8 @@ fn read(world: &World, track: TrackedClock) -> u64 {
         .unwrap_or_else(|| track.slow(world))
 }
 
-/// Reads the clock `count` times with about `pause` nanoseconds between, and gives the largest
-/// error. Panics if a reading is below the one before, or its error larger than said.
+/// Reads the clock `count` times with pauses of about `pause` nanoseconds, and returns the largest
+/// error. Panics if a reading is below the previous one, or its error exceeds the reported bound.
 fn run(world: &World, track: TrackedClock, count: usize, pause: f64, last: &mut u64) -> f64 {
     let mut worst = 0.0f64;
     for index in 0..count {
@@ -234,8 +234,8 @@ fn a_counter_that_jumps_is_dropped_and_taken_up_again() {
         let mut last = 0;
         run(&world, track, 100_000, 30.0, &mut last);
         world.jump(jump);
-        // Until the look that shows it, a millisecond at most, the clock is off by as much; then
-        // it is the kernel's.
+        // Until the look that shows it, at most a millisecond, the clock is off by as much; then it
+        // is the kernel's.
         let count = 100_000;
         for _ in 0..count {
             world.pass(30.0);
@@ -270,7 +270,7 @@ fn a_counter_that_changes_its_frequency_is_dropped_and_measured_anew() {
     let before = world.counter_ordered();
     world.hertz.set(1.3e9);
     world.jump(before.wrapping_sub(world.counter_ordered()) as i64);
-    // A piece of a millisecond at double the time a count: half a millisecond behind.
+    // A piece of a millisecond at double the time per count: half a millisecond behind.
     for _ in 0..100_000 {
         world.pass(30.0);
         let now = read(&world, track);
@@ -293,7 +293,7 @@ fn a_stopped_counter_leaves_the_clock_behind_no_longer_than_it_is_looked_at() {
     run(&world, track, 100_000, 30.0, &mut last);
     world.stopped.set(true);
     world.pass(10e6);
-    // The stopped count lies before the present piece: at once there is a look.
+    // The stopped count lies before the current piece: a look follows at once.
     let worst = run(&world, track, 100_000, 300.0, &mut last);
     assert!(worst < 1.5e6, "{worst} ns");
     assert!(!track.is_tracking());
@@ -356,7 +356,7 @@ fn a_reader_who_finds_the_writer_dead_stays_behind_the_kernels_clock() {
     let track = TrackedClock::new(&words, Manner::Steady);
     let mut last = 0;
     run(&world, track, 100_000, 30.0, &mut last);
-    // A signal handler has jumped out of the middle of a look, and nobody will ever unlock.
+    // A signal handler has jumped out of the middle of a look, so the lock is never released.
     assert!(track.words.try_lock());
     for _ in 0..100_000 {
         world.pass(100.0);
@@ -370,7 +370,7 @@ fn a_reader_who_finds_the_writer_dead_stays_behind_the_kernels_clock() {
 
 #[test]
 fn another_time_namespace_takes_effect() {
-    // The kernel's monotonic clock goes back a day: the floor does not hold it for that long.
+    // The kernel's monotonic clock goes back a day: the floor does not hold readers for that long.
     let world = World::new(2.6e9, 13);
     world.step(200_000e9);
     let words = fresh();
@@ -414,8 +414,8 @@ impl Source for Here {
     }
 }
 
-/// The moments at which it may go wrong between threads, over and over: the first piece after the
-/// kernel's clock, a fall back to it, a clock that is closed.
+/// Repeats the moments that are critical between threads: the first piece after the kernel's clock,
+/// a fall back to it, a clock that is closed.
 #[test]
 fn threads_never_see_each_other_in_the_past_while_the_clock_is_born_and_falls() {
     for round in 0..150 {
@@ -451,9 +451,9 @@ fn threads_never_see_each_other_in_the_past_while_the_clock_is_born_and_falls() 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever the counter's frequency (1 kHz to 10 GHz), where it stands (it may wrap), how
-    /// noisy the machine is, and how often the clock is read: it never steps back, and it is as
-    /// near to the kernel's as it says (asserted in `run`).
+    /// Whatever the counter's frequency (1 kHz to 10 GHz) and value (it may wrap), the noise of the
+    /// machine and the frequency of readings: the clock never steps back, and its error is within
+    /// the reported bound (asserted in `run`).
     #[test]
     fn it_never_steps_back_and_knows_its_error(
         exponent in 3.0f64..10.0,
@@ -480,8 +480,8 @@ proptest! {
         prop_assert!(track.words.phase() != Phase::Tracking || track.hertz() >= 1_000_000);
     }
 
-    /// Jumps of the counter at any time: never back, never off for longer than a piece and the
-    /// look after it.
+    /// Jumps of the counter at any time: the clock never goes back, and is never off for longer
+    /// than a piece and the following look.
     #[test]
     fn jumps_are_survived(
         jumps in prop::collection::vec(any::<i64>(), 1..5),

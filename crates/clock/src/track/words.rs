@@ -1,48 +1,49 @@
-//! The state of a followed clock as shared words: so that it can lie in a page that a fork
-//! clears, and so that all zeros is a fresh clock.
+//! The state of a followed clock as shared words: so that it can lie in a page that a fork clears,
+//! and so that all zeros is a fresh clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ring::{Ring, SLOT};
 
-/// Words that a followed clock takes.
+/// Number of words of a followed clock.
 pub const TRACK_WORDS: usize = 128;
-/// Pieces kept: the present one, the one before it, and two more that a reader may still copy.
+/// Number of pieces kept: the current one, the one before it, and two more that a reader may still
+/// copy.
 pub const SLOTS: usize = 4;
-/// Where the slots begin.
+/// The index of the first slot.
 const FIRST_SLOT: usize = TRACK_WORDS - SLOTS * SLOT;
 
-/// The words' places. Those that every reader loads are in the first cache line, which is written
-/// once a piece; the writer's own are in the lines after it.
+/// The words' indices. Those that every reader loads are in the first cache line, which is written
+/// once per piece; the writer's own are in the lines after it.
 #[derive(Clone, Copy)]
 pub enum Word {
     /// Number of the newest piece.
     Head = 0,
     /// A [`Phase`].
     Phase = 1,
-    /// Without a piece: nanoseconds that no reader may go below, for they were read before the
-    /// counter fell.
+    /// Without a piece: the lower bound of readings in nanoseconds, because readers had this time
+    /// before the counter fell.
     Floor = 2,
-    /// In phase `Waiting`: the kernel's time at which the counter is tried again, nanoseconds.
+    /// In phase `Waiting`: the kernel's time at which the counter is tried again, in nanoseconds.
     RetryAt = 3,
-    /// By how much a reader after the end of the last piece stays behind the kernel's clock,
+    /// How far a reader after the end of the last piece stays behind the kernel's clock, in
     /// nanoseconds.
     Margin = 4,
 
-    /// 1 while somebody draws.
+    /// 1 while a thread draws.
     Lock = 8,
-    /// Nanoseconds a count, 32.32.
+    /// Nanoseconds per count, 32.32.
     Rate = 9,
-    /// The tightest two counts that a reading of the kernel's clock was taken between, counts;
-    /// grows slowly, so that a lucky one does not bar all others.
+    /// The smallest width of a look, in counts; it grows slowly, so that a lucky one does not
+    /// exclude all others.
     Tightest = 10,
-    /// The last look: count, kernel's nanoseconds, width in counts.
+    /// The last look: count, kernel's time in nanoseconds, width in counts.
     LastCount = 11,
     LastNanos = 12,
     LastWidth = 13,
-    /// The kernel's time of the last jump or step, nanoseconds.
+    /// The kernel's time of the last jump or step, in nanoseconds.
     JumpedAt = 14,
-    /// How long the counter is not used after the next fall, nanoseconds.
+    /// For how long the counter is not used after the next fall, in nanoseconds.
     Penalty = 15,
 
     /// The two older looks from which the rate is measured.
@@ -62,12 +63,12 @@ pub enum Word {
     Steps = 27,
 }
 
-/// Where a followed clock stands.
+/// The state of a followed clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
     /// Nothing is known: the next reader takes the first look.
     Fresh = 0,
-    /// There is a first look, and readers get the kernel's clock until the rate is known.
+    /// There is a first look; readers get the kernel's clock until the rate is known.
     Warming = 1,
     /// Pieces are drawn.
     Tracking = 2,
@@ -75,16 +76,16 @@ pub enum Phase {
     Waiting = 3,
 }
 
-/// What has happened to a followed clock since the start of the process (or its fork).
+/// Statistics of a followed clock since the start of the process (or its fork).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Looks at the kernel's clock, each giving about a millisecond of the clock.
+    /// Looks at the kernel's clock, each of which provides about half a millisecond of it.
     pub looks: u64,
-    /// Looks that were too unsure to be used (the thread was interrupted in the middle).
+    /// Looks that were too uncertain to be used (the thread was interrupted in the middle).
     pub coasts: u64,
-    /// Times that the counter was found out of step with the kernel's clock.
+    /// How often the counter was out of step with the kernel's clock.
     pub falls: u64,
-    /// Times that the kernel's clock was set and followed.
+    /// How often the kernel's clock was set and followed.
     pub steps: u64,
 }
 
@@ -109,7 +110,7 @@ impl<'a> Memory<'a> {
         self.0[word as usize].load(Ordering::Relaxed)
     }
 
-    /// Sets a word. Readers who do not hold the lock see it, if they see the piece that is
+    /// Sets a word. Readers that do not hold the lock see it if they see the piece that is
     /// published after it.
     pub fn set(self, word: Word, value: u64) {
         self.0[word as usize].store(value, Ordering::Relaxed);
@@ -154,11 +155,12 @@ impl<'a> Memory<'a> {
     }
 }
 
-/// How far a floor may be ahead of the kernel's clock and still hold a reader: further, and the
-/// kernel's clock itself has moved back (the process entered another time namespace).
+/// How far a floor may be ahead of the kernel's clock and still hold a reader, in nanoseconds:
+/// beyond that, the kernel's clock itself has gone back (the process entered another time
+/// namespace).
 pub const HOLD: u64 = 10_000_000;
 
-/// `nanos`, or `floor` if that is a little higher.
+/// Returns `nanos`, or `floor` if that is a little higher.
 pub fn hold(nanos: u64, floor: u64) -> u64 {
     if floor > nanos && floor - nanos < HOLD {
         floor
@@ -167,22 +169,22 @@ pub fn hold(nanos: u64, floor: u64) -> u64 {
     }
 }
 
-/// 32.32 nanoseconds as whole ones, rounded up.
+/// Converts 32.32 nanoseconds to whole ones, rounded up.
 pub fn ceil(exact: u128) -> u64 {
     u64::try_from((exact + u128::from(u32::MAX)) >> 32).unwrap_or(u64::MAX)
 }
 
-/// `counts` at `rate` (32.32 nanoseconds a count) as nanoseconds.
+/// Converts `counts` at `rate` (32.32 nanoseconds per count) to nanoseconds.
 pub fn nanos_of(counts: u64, rate: u64) -> u64 {
     u64::try_from((u128::from(counts) * u128::from(rate)) >> 32).unwrap_or(u64::MAX)
 }
 
-/// `nanos` as counts at `rate`.
+/// Converts `nanos` to counts at `rate`.
 pub fn counts_of(nanos: u64, rate: u64) -> u64 {
     u64::try_from((u128::from(nanos) << 32) / u128::from(rate.max(1))).unwrap_or(u64::MAX)
 }
 
-/// Counts a second at `rate`; zero if it is not known.
+/// Counts per second at `rate`; zero if it is not known.
 pub fn hertz(rate: u64) -> u64 {
     if rate == 0 {
         0

@@ -1,15 +1,15 @@
-//! Who carried how many bytes, as the switch has counted. Pure.
+//! Traffic of each machine, by the switch's counters. Pure.
 
 use serde::Deserialize;
 
 /// Bytes of each machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
-    /// What came to the director.
+    /// Bytes that the director received.
     pub to_director: u64,
-    /// What the origin has sent.
+    /// Bytes that the origin sent.
     pub from_origin: u64,
-    /// What each edge has sent.
+    /// Bytes that each edge sent.
     pub from_edges: Vec<u64>,
 }
 
@@ -33,7 +33,7 @@ struct Count {
 }
 
 impl Carried {
-    /// Reads the counters of the switch.
+    /// Parses the counters of the switch.
     ///
     /// # Errors
     /// The text is not what `ip -s -j link` prints.
@@ -45,14 +45,14 @@ impl Carried {
         };
         let edges = (1..).map_while(|number| of(&super::network::edge_name(number)));
         Ok(Carried {
-            // What the switch sends to a machine comes there.
+            // What the switch sends to a machine is what the machine receives.
             to_director: of("director").unwrap_or_default().tx.bytes,
             from_origin: of("origin").unwrap_or_default().rx.bytes,
             from_edges: edges.map(|edge| edge.rx.bytes).collect(),
         })
     }
 
-    /// What was carried since then.
+    /// Returns the traffic since `before`.
     #[must_use]
     pub fn since(&self, before: &Carried) -> Carried {
         let edges = self.from_edges.iter().zip(&before.from_edges);
@@ -65,7 +65,7 @@ impl Carried {
         }
     }
 
-    /// In words, each number made by `show`.
+    /// Returns the traffic in words, with each number formatted by `show`.
     pub fn words(&self, show: impl Fn(u64) -> String) -> String {
         let edges: Vec<String> = self.from_edges.iter().map(|bytes| show(*bytes)).collect();
         format!(

@@ -1,11 +1,11 @@
-//! `reelway director try`: an origin, edges, a director and viewers on this machine, each in a network namespace of its own, so
-//! that one can look at all of it before there are machines for it.
+//! `reelway director try`: an origin, edges, a director and viewers on this machine, each in its
+//! own network namespace, to try out a complete setup without several machines.
 //!
-//! | file | what lives there |
+//! | file | contents |
 //! |---|---|
 //! | `network.rs` | the namespaces and how they are connected. Pure |
 //! | `programs.rs` | the programs on the machines |
-//! | `carried.rs` | who carried how many bytes. Pure |
+//! | `carried.rs` | traffic of each machine. Pure |
 
 mod carried;
 mod network;
@@ -28,45 +28,45 @@ use crate::journal::directory;
 use crate::report::document;
 use crate::setup::{Setup, run as run_program};
 
-/// Most edges.
+/// Maximum number of edges.
 pub const MOST_EDGES: u8 = 9;
-/// Films that viewers choose from, at most.
+/// Maximum number of films that viewers choose from.
 const MOST_FILMS: usize = 8;
-/// Of the disk, for each edge.
+/// Size of the tier of each edge.
 const TIER: &str = "256MiB";
-/// By which the edges know each other: nobody else is on their network.
+/// The secret that edges share; nobody else is on their network.
 const SECRET: &str = "edges of a trial";
-/// What stands for itself in the path of a URL, beside letters and digits.
+/// Everything that is percent-encoded in the path of a URL.
 const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b'-')
     .remove(b'.')
     .remove(b'_');
-/// How often it is shown what happens.
+/// Time between two lines about the traffic.
 const SHOWN: Duration = Duration::from_secs(5);
-/// How long viewers watch, if nobody says it: until this is ended.
+/// How long viewers watch if no duration is given: practically until the program is stopped.
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// What is tried.
+/// The parameters of a trial.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// Files and directories of films.
+    /// Files and directories with films.
     pub films: Vec<PathBuf>,
     /// Number of edges, 1 to [`MOST_EDGES`].
     pub edges: u8,
-    /// How packets reach them.
+    /// How packets reach the edges.
     pub method: Method,
-    /// Which edge a viewer is sent to.
+    /// Chooses the edge for each viewer.
     pub scheduler: Scheduler,
-    /// Whether edges send viewers to the one that has their film.
+    /// Whether edges redirect viewers to the one that has their film.
     pub redirect: bool,
-    /// Viewers at a time.
+    /// Number of simultaneous viewers.
     pub viewers: u32,
-    /// For how long; `None`: until it is ended.
+    /// Duration of the trial; `None`: until it is stopped.
     pub duration: Option<Duration>,
 }
 
-/// What the viewers saw.
+/// Results of the viewers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 struct Story {
     viewers: u64,
@@ -74,7 +74,7 @@ struct Story {
     refused: u64,
 }
 
-/// A page of `GET /api/films`, as far as it matters here.
+/// The parts of a page of `GET /api/films` that are used here.
 #[derive(Deserialize)]
 struct Films {
     films: Vec<Film>,
@@ -87,26 +87,26 @@ struct Film {
     protocols: Protocols,
 }
 
-/// Why a film cannot be played over these.
+/// Reasons why a film cannot be played over these protocols.
 #[derive(Deserialize)]
 struct Protocols {
     rtsp: Option<String>,
     hls: Option<String>,
 }
 
-/// Whether this kernel can do what a trial needs.
+/// Checks that this kernel can run a trial.
 ///
 /// # Errors
-/// It has no IPVS, or this is not the administrator.
+/// The kernel has no IPVS, or the caller is not root.
 pub fn check() -> Result<(), IpvsError> {
     Table::open().map(drop)
 }
 
-/// Makes the network, lets viewers watch, and shows what happens until `stop` or the end of the trial. Everything that was made
-/// is removed. `false`: some viewer did not play well.
+/// Makes the network, starts viewers, and prints the traffic until `stop` or the end of the trial.
+/// Everything that was made is removed. Returns `false` if some viewer did not play well.
 ///
 /// # Errors
-/// The kernel has no IPVS, something of the network cannot be made, or a program does not start.
+/// The kernel has no IPVS, a part of the network cannot be made, or a program does not start.
 pub async fn run(trial: &Trial, stop: impl Future<Output = ()>) -> anyhow::Result<bool> {
     check()?;
     let notes = directory("try", "network").context("a directory in /run")?;
@@ -114,19 +114,19 @@ pub async fn run(trial: &Trial, stop: impl Future<Output = ()>) -> anyhow::Resul
     if lock.try_lock().is_err() {
         bail!("another `reelway director try` runs on this machine");
     }
-    // What one that was killed has left goes first.
+    // Remove what a killed trial has left.
     drop(Setup::make(&[], &notes, false)?);
     let setup = Setup::make(&network::namespaces(trial.edges), &notes, false)?;
     for command in network::connections(trial.edges, trial.method) {
         run_program(&command, "")
             .map_err(|reason| anyhow::anyhow!("{}: {reason}", command.join(" ")))?;
     }
-    // Not in /run, which is memory: edges keep films there, too.
+    // Not in /run, which is in memory: the edges' caches lie there, too.
     let files = std::env::temp_dir().join(namespace(std::process::id()));
     std::fs::create_dir(&files).with_context(|| files.display().to_string())?;
     let mut programs = Vec::new();
     let tried = watch(trial, &files, &mut programs, stop).await;
-    // The director first: it puts its settings back.
+    // The director ends first, as it puts its settings back.
     for program in programs.into_iter().rev() {
         program.end().await;
     }
@@ -141,7 +141,8 @@ pub async fn run(trial: &Trial, stop: impl Future<Output = ()>) -> anyhow::Resul
     tried
 }
 
-/// Arguments of a server, whose configuration is written; that of edges has `more`.
+/// Writes the configuration of a server, with `more` at its end, and returns the server's
+/// arguments.
 fn server(
     machine: &str,
     role: &str,
@@ -171,7 +172,7 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Starts all programs, and shows what happens.
+/// Starts all programs, and prints the traffic.
 async fn watch(
     trial: &Trial,
     files: &Path,
@@ -205,7 +206,7 @@ async fn watch(
     let mut viewers = Program::start("viewers", "viewers", &arguments, files).await?;
     let mut ticks = interval(SHOWN);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    // At once.
+    // The first tick comes at once.
     ticks.tick().await;
     let mut before = (reelway_clock::now(), first.clone());
     let ended = loop {
@@ -239,7 +240,7 @@ async fn watch(
     Ok(harmed + refused == 0)
 }
 
-/// Starts origin, edges and director; the addresses of films that viewers use.
+/// Starts origin, edges and director, and returns the URLs of the films for the viewers.
 async fn start(
     trial: &Trial,
     files: &Path,
@@ -332,7 +333,7 @@ async fn start(
     Ok(urls)
 }
 
-/// What the switch has counted.
+/// Reads the counters of the switch.
 fn carried() -> anyhow::Result<Carried> {
     let command = words(&format!("ip -n {} -s -j link", namespace(SWITCH)));
     let text = run_program(&command, "").map_err(anyhow::Error::msg)?;

@@ -1,4 +1,4 @@
-//! The network of a trial: which namespaces there are, and how they are connected. Pure.
+//! The network of a trial: its namespaces, and how they are connected. Pure.
 //!
 //! ```text
 //!   this machine ── router ── switch ── origin, director, edges
@@ -6,7 +6,7 @@
 //!                  viewers
 //! ```
 //!
-//! Its addresses are of the network that is kept for tests (198.18.0.0/15, RFC 2544).
+//! Its addresses are from the network that is reserved for tests (198.18.0.0/15, RFC 2544).
 
 use std::fmt::Display;
 use std::net::Ipv4Addr;
@@ -15,36 +15,36 @@ use reelway_ipvs::Method;
 
 use crate::steps::Step;
 
-/// Where the films are.
+/// Address of the origin, which has the films.
 pub const ORIGIN: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 /// The director's own address.
 pub const DIRECTOR: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 3);
 /// The virtual address.
 pub const VIRTUAL: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 100);
-/// First and last address that viewers come from.
+/// First and last address of the viewers.
 pub const VIEWERS: (Ipv4Addr, Ipv4Addr) =
     (Ipv4Addr::new(198, 18, 1, 11), Ipv4Addr::new(198, 18, 1, 20));
-/// The namespace of the switch, whose interfaces are named after the machines.
+/// The namespace of the switch, whose interfaces have the names of the machines.
 pub const SWITCH: &str = "switch";
-/// The interface by which this machine reaches the network.
+/// The interface of this machine to the network.
 const CABLE: &str = "reelway-try";
 
-/// An edge's address; they are counted from 1.
+/// Returns an edge's address; edges are numbered from 1.
 pub fn edge(number: u8) -> Ipv4Addr {
     Ipv4Addr::new(198, 18, 0, 10 + number)
 }
 
-/// An edge's name.
+/// Returns an edge's name.
 pub fn edge_name(number: u8) -> String {
     format!("edge{number}")
 }
 
-/// The namespace of a machine.
+/// Returns the namespace of a machine.
 pub fn namespace(machine: impl Display) -> String {
     format!("reelway-try-{machine}")
 }
 
-/// Machines on the switch, and their addresses.
+/// Returns the machines on the switch and their addresses.
 fn machines(edges: u8) -> Vec<(String, Ipv4Addr)> {
     let mut all = vec![
         ("router".to_owned(), Ipv4Addr::new(198, 18, 0, 1)),
@@ -59,7 +59,8 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// The namespaces. Everything else is in them, and goes with them.
+/// Returns the steps that make the namespaces. Everything else is inside them and is removed with
+/// them.
 pub fn namespaces(edges: u8) -> Vec<Step> {
     let names = machines(edges).into_iter().map(|(name, _)| name);
     let names = names.chain([SWITCH.to_owned(), "viewers".to_owned()]);
@@ -75,7 +76,7 @@ pub fn namespaces(edges: u8) -> Vec<Step> {
     names.map(made).collect()
 }
 
-/// The commands that connect them, in this order.
+/// Returns the commands that connect them, in this order.
 pub fn connections(edges: u8, method: Method) -> Vec<Vec<String>> {
     let mut all = Vec::new();
     let mut ip = |text: String| all.push(words(&format!("ip {text}")));
@@ -92,14 +93,14 @@ pub fn connections(edges: u8, method: Method) -> Vec<Vec<String>> {
         ip(format!("-n {machine} link set eth0 up"));
         ip(format!("-n {machine} address add {address}/24 dev eth0"));
     }
-    // Viewers, and this machine, are behind the router.
+    // The viewers and this machine are behind the router.
     ip(format!(
         "-n {router} link add viewers type veth peer name eth0 netns {viewers}"
     ));
     ip(format!(
         "-n {router} link add host type veth peer name {CABLE}"
     ));
-    // That is in the router's namespace, too, until it comes here.
+    // This end is in the router's namespace, too, until it is moved to this one.
     ip(format!(
         "-n {router} link set {CABLE} netns {}",
         std::process::id()

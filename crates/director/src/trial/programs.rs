@@ -1,4 +1,4 @@
-//! Programs of a trial: each runs on its machine, and writes a log.
+//! The programs of a trial. Each runs on its machine and writes a log.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -16,16 +16,16 @@ use tokio::time::timeout;
 use super::network::namespace;
 use crate::child::attach;
 
-/// How long a program may take until it says that it is ready; emulated processors are slow.
+/// How long to wait for a program to become ready; emulated processors are slow.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long a program may take to end.
+/// How long to wait for a program to end.
 const END: Duration = Duration::from_secs(20);
-/// Lines that wait to be looked at; after that, they are only in the log.
+/// Capacity of the queue of lines; lines beyond it are only in the log.
 const WAITING: usize = 1024;
-/// Lines of a program that failed that are shown.
+/// Number of lines that are shown of a program that failed.
 const SHOWN: usize = 10;
 
-/// A program that runs.
+/// A running program.
 pub struct Program {
     name: String,
     child: Child,
@@ -68,10 +68,10 @@ impl Program {
         })
     }
 
-    /// Waits until it has said this.
+    /// Waits until the program has printed a line that contains `words`.
     ///
     /// # Errors
-    /// It has ended, or takes too long.
+    /// It has ended, or the wait timed out.
     pub async fn says(&mut self, words: &str) -> anyhow::Result<()> {
         let said = async {
             while let Some(line) = self.lines.recv().await {
@@ -98,13 +98,13 @@ impl Program {
         lines.join("\n")
     }
 
-    /// Waits until it has ended by itself; whether it succeeded.
+    /// Waits until the program has ended by itself, and returns whether it succeeded.
     pub async fn ended(&mut self) -> anyhow::Result<bool> {
         let status = self.child.wait().await;
         Ok(status.with_context(|| self.name.clone())?.success())
     }
 
-    /// Ends it: what it has set is put back.
+    /// Ends the program; it puts its settings back.
     pub async fn end(mut self) {
         if let Some(id) = self.child.id() {
             let _ = children::terminate(id);
@@ -121,12 +121,12 @@ fn boxed(output: impl AsyncRead + Send + Unpin + 'static) -> Output {
     Box::new(output)
 }
 
-/// Copies what a program says to its log, and to who waits for it.
+/// Copies the output of a program to its log and to the queue.
 async fn copy(output: Option<Output>, mut log: File, said: Sender<String>) {
     let Some(output) = output else { return };
     let mut lines = BufReader::new(output).lines();
     while let Ok(Some(line)) = lines.next_line().await {
-        // A full disk does not stop the trial.
+        // The trial continues if the disk is full.
         let _ = writeln!(log, "{line}");
         let _ = said.try_send(line);
     }

@@ -1,4 +1,4 @@
-//! What is booked of what the machine can carry, and what a newcomer would be told.
+//! The bookings of the machine's capacity, and how a newcomer would be judged.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -17,24 +17,24 @@ use crate::films::{Films, Show};
 use crate::peer::Peer;
 use crate::status::Status;
 
-/// Seconds to come that are shown, unless another number is asked for; and the most.
+/// Default and maximum number of coming seconds that are shown.
 const AHEAD: u64 = 600;
 const FURTHEST: u64 = 4 * 3600;
-/// Numbers of a calendar that are shown at most: more than a picture has columns.
+/// Maximum number of points of a calendar: more than a chart has columns.
 const POINTS: u64 = 300;
 
 /// `GET /api/admission`.
 #[derive(Serialize)]
 struct Calendar {
     policy: String,
-    /// Viewers there are, as admission counts them.
+    /// Number of viewers, as admission counts them.
     viewers: usize,
-    /// Seconds that each number of `booked` stands for.
+    /// Seconds covered by each value of `booked`.
     step: u64,
     resources: Vec<Booked>,
     refused_total: u64,
     refused: Vec<Refused>,
-    /// Whether there is a calibration to be shown.
+    /// Whether there is a calibration to show.
     calibrated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     newcomer: Option<Newcomer>,
@@ -49,35 +49,35 @@ struct Booked {
     unit: &'static str,
     /// What may be booked at the moment.
     limit: Option<u64>,
-    /// Thousandths of it that are there at the moment, as 0 to 1.
+    /// The currently available share of the limit, 0 to 1 in thousandths.
     share: f64,
-    /// The most that is booked in each step from now on.
+    /// The maximum booking in each step from now on.
     booked: Vec<u64>,
 }
 
 #[derive(Serialize)]
 struct Refused {
-    /// Seconds ago.
+    /// Seconds since the refusal.
     ago: u64,
     title: String,
     reason: String,
     retry_after: u64,
 }
 
-/// What would be answered to one who came now.
+/// How a viewer who arrived now would be judged.
 #[derive(Serialize)]
 struct Newcomer {
     title: String,
     admitted: bool,
-    /// Seconds that they would wait for their beginning.
+    /// Seconds that they would wait before their film begins.
     starts_in: Option<f64>,
     reason: Option<String>,
-    /// Seconds after which they could come; `exact` where there will be room then as far as is booked now.
+    /// Seconds after which they could return; `exact` if current bookings leave room by then.
     retry_after: Option<u64>,
     exact: Option<bool>,
 }
 
-/// A resource's unit, and how many of them a byte is.
+/// Returns a resource's unit, and the number of units per byte.
 fn unit(resource: Resource) -> (&'static str, u64) {
     match resource {
         Resource::Network(_) | Resource::Processor | Resource::Origin => ("bit/s", 8),
@@ -131,7 +131,7 @@ impl Calendar {
     }
 }
 
-/// What a viewer from `peer` who asks for a film would be answered; `goes_on`: there may soon be more of it.
+/// Judges a viewer from `peer` who asks for a film; `goes_on`: the film may still grow.
 fn newcomer(
     gate: &Gate,
     (show, goes_on): (&Show, bool),
@@ -157,7 +157,7 @@ fn newcomer(
             let wants = Wants {
                 demand,
                 tracks: match protocol {
-                    // A file is all its tracks.
+                    // A file contains all tracks.
                     Protocol::File => (0..show.film.title.tracks.len()).collect(),
                     _ => Vec::new(),
                 },

@@ -1,6 +1,6 @@
-//! What the cache holds and what it is worth: `GET /api/cache`. A film is kept on the tier, or what
-//! is held of it is dropped: `PUT` and `DELETE /api/cache/TITLE`. The films that are watched most are brought to the tier:
-//! `PUT` and `DELETE /api/prefill`.
+//! The contents and the benefit of the cache: `GET /api/cache`. `PUT` and `DELETE /api/cache/TITLE`
+//! keep a film on the tier or drop its cached data. `PUT` and `DELETE /api/prefill` start and stop
+//! fetching the most watched films to the tier.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use crate::route;
 use crate::shadow::{self, Shadow};
 use crate::status::Status;
 
-/// Films that are shown, those with the most viewers first.
+/// Maximum number of films shown, those with the most viewers first.
 const FILMS: usize = 20;
-/// Parts that a film's map has at most: more than a picture shows.
+/// Maximum number of parts in a film's map: more than a chart can show.
 const PARTS: u64 = 200;
 
 #[derive(Serialize)]
@@ -34,7 +34,7 @@ struct Cache {
     used: u64,
     hits: u64,
     misses: u64,
-    /// Bytes read from disks and from afar since the start, and sent to viewers.
+    /// Bytes read from disks and remote servers since the start, and bytes sent to viewers.
     read: u64,
     sent: u64,
     compared: Option<Compared>,
@@ -44,7 +44,7 @@ struct Cache {
     servers: Vec<OtherServer>,
 }
 
-/// The tier, and what is kept on it.
+/// The tier and its contents.
 #[derive(Serialize)]
 struct Tier {
     bytes: u64,
@@ -56,11 +56,11 @@ struct Tier {
 #[derive(Serialize)]
 struct Kept {
     title: String,
-    /// Bytes of it that the tier lacks; `null`: not known yet.
+    /// Bytes of the film that the tier lacks; `null`: not known yet.
     lacking: Option<u64>,
 }
 
-/// Shares of the same last requests that were there, or would have been.
+/// Hit ratios over the same recent requests, actual and with other policies.
 #[derive(Serialize)]
 struct Compared {
     requests: u64,
@@ -84,18 +84,18 @@ struct Disk {
     max_ms: f64,
 }
 
-/// A film that somebody watches.
+/// A film that is being watched.
 #[derive(Serialize)]
 struct Film {
     title: String,
-    /// Bytes of it that are in memory, and all.
+    /// Bytes of the film in memory, and its size.
     held: u64,
     size: u64,
-    /// Of the last requests for it the share that was there; `null` where there were none.
+    /// Hit ratio of the recent requests for it; `null` if there were none.
     hit_ratio: Option<f64>,
-    /// The share of each part of the file that is in memory, in percent.
+    /// Percentage of each part of the file that is in memory.
     map: Vec<u8>,
-    /// Where viewers are, as a share of the film's length.
+    /// Viewers' positions as fractions of the film's length.
     viewers: Vec<f64>,
 }
 
@@ -104,7 +104,7 @@ fn share(part: u64, whole: u64) -> f64 {
     (share * 1e4).round() / 1e4
 }
 
-/// How much of each part of a film of `blocks` blocks is in memory, in percent.
+/// Returns the percentage of each part of a film of `blocks` blocks that is in memory.
 fn map(held: &[u32], blocks: u64) -> Vec<u8> {
     let parts = blocks.clamp(1, PARTS);
     let part_of = |block: u64| block * parts / blocks.max(1);
@@ -175,7 +175,7 @@ pub(crate) async fn cache(
     reply.json(make).await
 }
 
-/// The title that an address below `/api/cache/` names.
+/// Returns the title in an address below `/api/cache/`.
 fn named(uri: &Uri) -> String {
     let path = uri.path().strip_prefix("/api/cache/").unwrap_or_default();
     route::title(path).unwrap_or_else(|| path.to_owned())
@@ -217,7 +217,7 @@ pub(crate) async fn purge(
 ) -> Answer {
     let title = named(&uri);
     let entry = catalogue.entry(&title);
-    // A film may be gone that is still to be kept.
+    // A film that is still to be kept may be gone.
     let is_kept = || status.node.kept().iter().any(|(kept, _)| *kept == title);
     if entry.is_none() && !is_kept() {
         return unknown(title);
@@ -251,7 +251,7 @@ pub(crate) async fn stop_prefill(State(status): State<Arc<Status>>) -> Answer {
     answer::empty(StatusCode::NO_CONTENT)
 }
 
-/// Keeps a title from now on, or does not.
+/// Starts or stops keeping a title on the tier.
 async fn set(status: Arc<Status>, title: String, is_kept: bool) -> Answer {
     match blocking(move || status.node.keep(&title, is_kept)).await {
         Ok(()) => answer::empty(StatusCode::NO_CONTENT),
@@ -322,7 +322,7 @@ mod tests {
         assert_eq!((long[49], long[50]), (100, 0));
         let half = map(&(0..2000).step_by(2).collect::<Vec<u32>>(), 2000);
         assert!(half.iter().all(|part| *part == 50));
-        // A file that has grown holds blocks beyond what the catalogue knows.
+        // A file that has grown has blocks beyond the size in the catalogue.
         assert_eq!(map(&[9], 3), [0, 0, 0]);
     }
 }

@@ -1,8 +1,9 @@
-//! Server-sent events: sessions and node once a second while something plays, and films as they change.
+//! Server-sent events: sessions and node once a second while something plays, and films as they
+//! change.
 //!
-//! A new listener gets all sessions at first, and what has changed since from then on. Both are made once for all, off
-//! the reactor. The first text is made anew only when what came after it has become long: a listener gets the last one
-//! and what came since.
+//! A new listener first gets all sessions, and then the changes. Both are made once for all
+//! listeners, off the reactor. The full text is remade only after many updates: a listener gets the
+//! last full text and the updates since then.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
@@ -28,59 +29,60 @@ use crate::node::NodeState;
 use crate::peer::Peer;
 use crate::speed::Speed;
 
-/// Between two looks at what plays.
+/// Interval between two updates.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Looks after the last session in which the event `node` still comes each time: its rates, which are means of some seconds, come
-/// to rest.
+/// Number of updates after the last session in which the event `node` is still sent every time,
+/// until its rates, which are averages over some seconds, have settled.
 const FADING: u32 = 6;
-/// Looks between two events `node` on a server where nothing happens. They keep the connection.
+/// Number of updates between two `node` events on an idle server. They keep the connection alive.
 const SELDOM: u32 = 10;
-/// Bytes of an event's names of films, but for a single one that is longer.
+/// Maximum bytes of film names per event, except for a single longer name.
 const NAMES: usize = 32 << 10;
-/// Looks that a listener may be behind; then it is closed, as what follows would make no sense to it.
+/// Number of updates a listener may fall behind before it is closed, since later updates would make
+/// no sense to it.
 const BEHIND: usize = 32;
-/// Time in which a listener must take a piece (at most some 60 KiB); then it is closed.
+/// Time within which a listener must read a piece (at most some 60 KiB) before it is closed.
 const PIECE_TIME: Duration = Duration::from_secs(10);
-/// Looks after which the first text is made anew for those who begin to listen.
+/// Number of updates after which the full text for new listeners is remade.
 const RENEWED: usize = 10;
-/// Sessions that are told of in a look at most. More of them are told of in turn.
+/// Maximum number of sessions reported per update. If there are more, they take turns.
 const TOLD: usize = 500;
 
-/// Where events are told.
+/// The source of all events.
 pub(crate) struct Events {
     listeners: broadcast::Sender<Batch>,
     limits: Limits,
     most: usize,
-    /// Films that changed since the last look.
+    /// Films that changed since the last update.
     films: Mutex<BTreeSet<String>>,
-    /// Held while texts are made, by threads that may wait.
+    /// Locked while texts are made, by threads that may wait.
     told: Mutex<KnownSessions>,
-    /// Held for moments.
+    /// Locked only briefly.
     texts: Mutex<Texts>,
-    /// Taken by the one who makes the first text; the others wait for it.
+    /// Locked by the task that makes the full text; the others wait for it.
     making: Arc<tokio::sync::Mutex<()>>,
-    /// Listeners turned away because there were too many …
+    /// Listeners refused because there were too many …
     pub refused: AtomicU64,
     /// … and closed because they fell behind.
     pub closed: AtomicU64,
 }
 
-/// What a new listener gets.
+/// The texts for a new listener.
 #[derive(Default)]
 struct Texts {
-    /// All sessions and the node; none where nobody listened before.
+    /// All sessions and the node; `None` if there has been no listener.
     first: Option<Batch>,
-    /// What listeners have been told since.
+    /// Updates sent to listeners since then.
     since: Vec<Batch>,
 }
 
-/// What a listener is to get.
+/// A listener's state.
 struct Listener {
     waiting: VecDeque<Batch>,
-    /// The next piece of the first of them.
+    /// The next piece of the first waiting batch.
     next: usize,
     news: broadcast::Receiver<Batch>,
-    /// Whether it reads compressed texts; what these begin with, until it is sent.
+    /// Whether it reads compressed texts, and their header until that is sent.
     compressed: bool,
     begin: Option<Bytes>,
     speed: Speed,
@@ -89,7 +91,7 @@ struct Listener {
 }
 
 impl Events {
-    /// For at most `most` listeners, half of them of one address.
+    /// Creates events for at most `most` listeners, half of them from one address.
     pub fn new(most: usize) -> Events {
         Events {
             listeners: broadcast::channel(BEHIND).0,
@@ -104,12 +106,12 @@ impl Events {
         }
     }
 
-    /// Number of listeners.
+    /// Returns the number of listeners.
     pub fn count(&self) -> usize {
         self.listeners.receiver_count()
     }
 
-    /// Notes films for the next look, so that a directory that is copied in makes few events of many.
+    /// Notes changed films for the next update, so that copying in a directory makes few events.
     pub fn films_changed(&self, names: &[String]) {
         lock(&self.films).extend(names.iter().cloned());
     }
@@ -118,7 +120,7 @@ impl Events {
         std::mem::take(&mut *lock(&self.films))
     }
 
-    /// Begins to listen, if the first text is there and new enough.
+    /// Adds a listener if the full text exists and is recent enough.
     fn join(&self) -> Option<(VecDeque<Batch>, broadcast::Receiver<Batch>)> {
         let texts = lock(&self.texts);
         let first = texts
@@ -126,15 +128,15 @@ impl Events {
             .clone()
             .filter(|_| texts.since.len() < RENEWED)?;
         let waiting = std::iter::once(first).chain(texts.since.iter().cloned());
-        // Under the lock: what is told next is neither missed nor told twice.
+        // Under the lock, so that the next update is neither missed nor sent twice.
         Some((waiting.collect(), self.listeners.subscribe()))
     }
 
-    /// Makes the first text anew. Takes long.
+    /// Remakes the full text. Takes long.
     fn renew(&self, overview: &Overview) {
         let mut told = lock(&self.told);
         if self.count() == 0 {
-            // Nobody has to be told what changed meanwhile.
+            // No listener needs to learn what changed meanwhile.
             *told = KnownSessions::default();
             told.look(&overview.status.sessions.in_order(), usize::MAX);
         }
@@ -146,7 +148,7 @@ impl Events {
         };
     }
 
-    /// Tells what is new, and of the node where that is `due`. Takes long.
+    /// Sends the changes, and the `node` event if it is `due`. Takes long.
     fn look(&self, overview: &Overview, films: BTreeSet<String>, due: bool) {
         let mut told = lock(&self.told);
         let mut pieces = Vec::new();
@@ -174,20 +176,20 @@ impl Events {
         }
         let batch: Batch = pieces.into();
         let mut texts = lock(&self.texts);
-        // Nobody joins a text that is too old.
+        // New listeners do not join a text that is too old.
         if texts.since.len() < RENEWED {
             texts.since.push(batch.clone());
         } else {
             *texts = Texts::default();
         }
-        // Nobody listens any more: nobody is told.
+        // Fails if there are no listeners left, which is fine.
         let _ = self.listeners.send(batch);
     }
 
-    /// Forgets everything where nobody listens.
+    /// Discards all texts if there are no listeners.
     fn rest(&self) -> bool {
         let mut texts = lock(&self.texts);
-        // Under the lock, as listeners come under it.
+        // Under the lock, as listeners are added under it.
         let rests = self.count() == 0;
         if rests {
             *texts = Texts::default();
@@ -196,11 +198,11 @@ impl Events {
     }
 }
 
-/// Looks once a second what there is to tell.
+/// Sends an update once a second.
 pub(crate) async fn tell(events: Arc<Events>, overview: Overview) {
     let status = &overview.status;
     let mut told: Option<(u64, NodeState)> = None;
-    // Looks since there was a session or something changed.
+    // Updates since there was a session or a change.
     let mut quiet = 0u32;
     loop {
         tokio::time::sleep(PERIOD).await;
@@ -225,7 +227,7 @@ struct Changed {
 }
 
 impl Changed {
-    /// An event of these, which are taken.
+    /// Makes an event of these films and empties the list.
     fn event(changed: &mut Vec<String>) -> Piece {
         let changed = std::mem::take(changed);
         Piece::event("films", &Changed { changed })
@@ -233,7 +235,7 @@ impl Changed {
 }
 
 impl Listener {
-    /// The next piece, when there is one; `None` where it is too late for it.
+    /// Returns the next piece when there is one; `None` if the listener has fallen behind.
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(begin) = self.begin.take() {
             return Some(begin);
@@ -254,7 +256,7 @@ impl Listener {
             }
             match self.news.recv().await {
                 Ok(batch) => self.waiting.push_back(batch),
-                // Seen at the top of the loop before.
+                // Already checked at the top of the loop.
                 Err(broadcast::error::RecvError::Lagged(_)) => return None,
                 Err(broadcast::error::RecvError::Closed) => return None,
             }
@@ -287,13 +289,13 @@ pub(crate) async fn events(
             break joined;
         }
         let making = events.making.clone().lock_owned().await;
-        // Others may have made it meanwhile.
+        // Another task may have made it meanwhile.
         if let Some(joined) = events.join() {
             break joined;
         }
         let (telling, overview) = (events.clone(), overview.clone());
         blocking(move || {
-            // Held until it is made, even if whoever asked is gone.
+            // Held until the text is made, even if the client has gone.
             let _making = making;
             telling.renew(&overview);
         })
@@ -324,7 +326,7 @@ pub(crate) async fn events(
     }
     answer::set(&mut answer, header::VARY, "Accept-Encoding");
     answer::set(&mut answer, header::CACHE_CONTROL, "no-store");
-    // nginx in front must not collect events.
+    // Prevents nginx as a reverse proxy from buffering events.
     answer::set(
         &mut answer,
         header::HeaderName::from_static("x-accel-buffering"),

@@ -1,5 +1,5 @@
-//! What listeners to events have been told of the sessions, and the texts of it: made once, plain and compressed, and
-//! shared by all who listen.
+//! What event listeners have been sent about sessions, and the texts for that: made once, plain and
+//! compressed, and shared by all listeners.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::json::to_text;
 
-/// Sessions of an event that tells them in full, and of one that tells what has changed.
+/// Maximum number of sessions per event: in full, changed, and removed.
 const IN_FULL: usize = 100;
 const CHANGED: usize = 200;
 const REMOVED: usize = 2000;
@@ -21,18 +21,18 @@ const REMOVED: usize = 2000;
 /// The header of a gzip stream (RFC 1952 2.3): deflate, no flags, no time, Unix.
 pub(super) const GZIP: &[u8] = &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
 
-/// Some events, as they go to those who read them plain and to those who read them compressed.
+/// Some events, in plain and compressed form.
 #[derive(Clone)]
 pub(super) struct Piece {
     pub plain: Bytes,
     pub packed: Bytes,
 }
 
-/// What all who listen get together.
+/// Pieces that all listeners get together.
 pub(super) type Batch = Arc<[Piece]>;
 
 impl Piece {
-    /// An event.
+    /// Makes an event.
     pub fn event(name: &str, data: &impl Serialize) -> Piece {
         Piece::of(format!("event: {name}\ndata: {}\n\n", to_text(data)))
     }
@@ -45,15 +45,16 @@ impl Piece {
     }
 }
 
-/// A part of a deflate stream that stands by itself: it ends on a whole byte and refers to nothing before it, so that it
-/// may follow any other (RFC 1951 3.2.3; a flush as by `Z_SYNC_FLUSH`).
+/// Compresses to a self-contained part of a deflate stream: it ends on a byte boundary and refers
+/// to nothing before it, so it may follow any other part (RFC 1951 3.2.3; a flush as by
+/// `Z_SYNC_FLUSH`).
 fn deflated(bytes: &[u8]) -> Vec<u8> {
     reelway_clock::reactor::worked_on(bytes.len());
     let mut packer = Compress::new(Compression::fast(), false);
     let mut packed = Vec::with_capacity(bytes.len() / 4 + 64);
     loop {
         let taken = packer.total_in() as usize;
-        // Compressing into memory cannot fail; there is always room for more.
+        // Compressing into memory cannot fail; the buffer grows as needed.
         let _ = packer.compress_vec(&bytes[taken..], &mut packed, FlushCompress::Sync);
         if packer.total_in() as usize == bytes.len() && packed.len() < packed.capacity() {
             packed.shrink_to_fit();
@@ -63,15 +64,15 @@ fn deflated(bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The sessions as those who listen know them.
+/// The sessions as listeners know them.
 #[derive(Default)]
 pub(super) struct KnownSessions {
     sessions: BTreeMap<u64, (Session, Moment)>,
-    /// Where the last look for changes ended: the next goes on there.
+    /// The session at which the last update stopped; the next continues there.
     turn: u64,
 }
 
-/// What is new since the last look.
+/// The changes since the last update.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Changes {
     added: Vec<SessionView>,
@@ -79,7 +80,7 @@ pub(super) struct Changes {
     removed: Vec<String>,
 }
 
-/// What has changed of a session: all of it that can.
+/// A session's change: all of its values that can change.
 #[derive(Debug, PartialEq, Serialize)]
 struct Changed {
     id: String,
@@ -115,8 +116,8 @@ impl Changed {
 }
 
 impl KnownSessions {
-    /// Compares with the sessions there are `now` (by their numbers). At most `most` of those that are new or have
-    /// changed are told of: new ones first, then those that do something else than before, then the others in turn.
+    /// Compares with the current sessions, sorted by number. Reports at most `most` new or changed
+    /// ones: first new sessions, then those with a changed state, then the others in turn.
     pub fn look(&mut self, now: &[Session], most: usize) -> Changes {
         let mut removed = Vec::new();
         self.sessions.retain(|number, (session, _)| {
@@ -168,7 +169,7 @@ impl KnownSessions {
         }
     }
 
-    /// All that has been told, for one who has not been told anything.
+    /// Returns everything sent so far, for a new listener.
     pub fn in_full(&self) -> Vec<Piece> {
         #[derive(Serialize)]
         struct Sessions {
@@ -201,7 +202,7 @@ impl KnownSessions {
 }
 
 impl Changes {
-    /// As events; none where nothing is new.
+    /// Converts to events; none if nothing changed.
     pub fn pieces(mut self) -> Vec<Piece> {
         #[derive(Serialize)]
         struct Event {
@@ -342,7 +343,7 @@ mod tests {
             let mut stream = GZIP.to_vec();
             order.iter().for_each(|n| stream.extend(&pieces[*n].packed));
             let mut read = String::new();
-            // The stream has no end yet: what has come of it can be read all the same.
+            // The stream has no end yet, but what has arrived can be decoded.
             let _ = flate2::read::GzDecoder::new(&stream[..]).read_to_string(&mut read);
             let wanted: String = order.iter().map(|n| texts[*n].as_str()).collect();
             assert!(read == wanted, "{} of {} bytes", read.len(), wanted.len());

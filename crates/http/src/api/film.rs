@@ -1,4 +1,4 @@
-//! One film in full.
+//! Full details of one film.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ struct FullFilm {
     urls: Urls,
 }
 
-/// A chapter; it begins after so many seconds.
+/// A chapter; `start` is in seconds.
 #[derive(Serialize)]
 struct ChapterJson {
     start: f64,
@@ -57,7 +57,7 @@ impl ChapterJson {
     }
 }
 
-/// Subtitles of the film; those inside it have no file.
+/// Subtitles of the film; those inside it have no `file`.
 #[derive(Serialize)]
 struct SubtitleJson {
     number: u32,
@@ -90,7 +90,7 @@ impl SubtitleJson {
     }
 }
 
-/// Another rendition of the film. `reason`: why players are not offered it.
+/// Another rendition of the film; `reason`: why players are not offered it.
 #[derive(Serialize)]
 struct RenditionJson {
     title: String,
@@ -115,7 +115,7 @@ impl RenditionJson {
     }
 }
 
-/// How a film's file lies on its disk.
+/// The physical layout of a film's file on its disk.
 #[derive(Serialize)]
 struct LayoutJson {
     pieces: u64,
@@ -125,7 +125,7 @@ struct LayoutJson {
 }
 
 impl LayoutJson {
-    /// `None` for films elsewhere, and on file systems that do not tell.
+    /// Returns `None` for remote films, and on file systems that do not report it.
     fn of(film: &Film, block: u32) -> Option<LayoutJson> {
         let file = std::fs::File::open(&film.path).ok()?;
         let layout = Layout::of(&file, block.into()).ok()?;
@@ -144,9 +144,10 @@ struct Urls {
     hls: String,
     dash: String,
     file: String,
-    /// HLS with slices of the transport stream that the file is as segments; `None`: it is not offered so.
+    /// HLS with slices of the film's transport stream as segments; `None`: not offered.
     hls_ts: Option<String>,
-    /// For RTSP, as the transport stream that the file is; `None`: it is none, or cannot be sent so.
+    /// RTSP address of the film as its transport stream; `None`: it is none, or cannot be sent as
+    /// it is.
     transport_stream: Option<String>,
 }
 
@@ -198,7 +199,8 @@ pub(crate) async fn film(
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 impl FullFilm {
-    /// Reads the index file; looks at each sample for the GOPs, and at the file's place on its disk.
+    /// Reads the index file, scans all samples for GOPs, and looks up the file's layout on its
+    /// disk.
     fn of(
         film: FilmJson,
         entry: &Entry,
@@ -239,7 +241,7 @@ impl FullFilm {
     }
 }
 
-/// Nanoseconds since 1970 as a date.
+/// Formats nanoseconds since 1970 as a date.
 fn date(nanos: Nanos) -> String {
     Real::from_nanos(nanos.max(0) as u64).to_string()
 }
@@ -262,10 +264,10 @@ fn describe(film: &Film) -> Result<Described, Failed> {
     Ok((Some(container), film.title.notes.clone(), tracks))
 }
 
-/// Where a film is; `rtsp` is the server's address for RTSP.
+/// Returns the addresses of a film; `rtsp` is the server's RTSP address.
 fn urls(rtsp: String, request: &Parts, name: &str) -> Urls {
     let path = route::encode(name);
-    // The host by which we were reached is one by which we can be reached.
+    // The host name that reached this server in this request can reach it again.
     let asked = guard::host(request).ok().flatten();
     let port = rtsp.parse::<Uri>().ok().and_then(|uri| uri.port_u16());
     let rtsp = match (asked, port) {

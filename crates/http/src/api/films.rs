@@ -1,4 +1,4 @@
-//! The list of films, with search and pages.
+//! The list of films, with search and paging.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use crate::answer::{self, Answer};
 use crate::films::{BEGUN, Films};
 use crate::status::Status;
 
-/// Films of a page.
+/// Maximum and default number of films per page.
 const MOST: usize = 200;
 const USUAL: usize = 50;
 
@@ -27,7 +27,7 @@ const USUAL: usize = 50;
 pub(crate) struct FilmQuery {
     #[serde(default)]
     q: String,
-    /// Only the film with this number (32 hexadecimal digits), of those on other servers.
+    /// Only the film with this number (32 hexadecimal digits); applies to films on other servers.
     identity: Option<String>,
     #[serde(default)]
     sort: Sort,
@@ -37,7 +37,7 @@ pub(crate) struct FilmQuery {
     per_page: Option<usize>,
 }
 
-/// Whether renditions of films are listed beside them.
+/// Whether renditions are listed as films of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Shown {
@@ -46,7 +46,7 @@ enum Shown {
     No,
 }
 
-/// By what, and whether descending.
+/// Sort key and direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 enum Sort {
     #[default]
@@ -75,7 +75,7 @@ enum Sort {
 #[derive(Serialize)]
 struct List {
     node: String,
-    /// Servers tell each other apart by it.
+    /// Servers use it to tell versions of Reelway apart.
     version: &'static str,
     total: usize,
     page: usize,
@@ -92,7 +92,7 @@ pub(super) struct FilmJson {
     modified: String,
     state: &'static str,
     reason: Option<String>,
-    /// The share of its file that was read so far to index it.
+    /// The fraction of its file that has been read to index it.
     indexed: Option<f64>,
     growing: bool,
     duration: Option<f64>,
@@ -108,8 +108,8 @@ pub(super) struct FilmJson {
     subtitle_files: Vec<SubtitleFileJson>,
 }
 
-/// A file of subtitles beside a film, as edges need it; its number is its place in the list. What a name does not say is left
-/// out.
+/// A subtitle file beside a film, as edges need it; its number is its position in the list.
+/// Properties that its name does not specify are left out.
 #[derive(Serialize)]
 struct SubtitleFileJson {
     file: String,
@@ -220,7 +220,7 @@ impl FilmJson {
     }
 }
 
-/// The number of a film on another server, as its siblings ask for it.
+/// Returns the number of a film on another server, as its siblings request it.
 fn number(entry: &Entry) -> Option<String> {
     let number = entry.identity.number()?;
     Some(format!("{number:032x}"))
@@ -260,14 +260,15 @@ fn audio(summary: &Summary) -> Vec<AudioJson> {
         .collect()
 }
 
-/// The share of a film's file that has been read, while it is being indexed or of what is beyond its beginning.
+/// Returns the fraction of a film's file that has been read, while the film or the part beyond its
+/// beginning is being indexed.
 fn indexed(entry: &Entry) -> Option<f64> {
     let is_being = matches!(entry.state, FilmState::Indexing) || entry.is_begun();
     let share = entry.progress.share().filter(|_| is_being)?;
     Some((share * 1e3).round() / 1e3)
 }
 
-/// Nanoseconds since 1970 as RFC 3339 in UTC, whole seconds.
+/// Formats nanoseconds since 1970 as RFC 3339 in UTC, in whole seconds.
 fn instant(nanos: i64) -> String {
     let whole = nanos.max(0) as u64 / 1_000_000_000 * 1_000_000_000;
     Real::from_nanos(whole).to_string()
@@ -368,7 +369,7 @@ impl List {
     }
 }
 
-/// How many viewers each film has.
+/// Returns the number of viewers of each film.
 pub(super) fn viewers(sessions: &Sessions) -> HashMap<String, usize> {
     let mut viewers = HashMap::new();
     for session in sessions.in_order() {

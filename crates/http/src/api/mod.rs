@@ -1,13 +1,13 @@
-//! The control API: docs/reference/api.md, put into practice.
+//! The control API, as described in docs/reference/api.md.
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `reply.rs` | a request for a text: who asks, and the desk that makes it |
-//! | `json.rs` | values as JSON |
+//! | `reply.rs` | requests for texts: their client, and the desk that makes the text |
+//! | `json.rs` | JSON values |
 //! | `films.rs`, `film.rs`, `tracks.rs` | the list of films, one film, its tracks |
 //! | `sessions.rs` | viewers of all protocols |
 //! | `node.rs` | the server as a whole |
-//! | `admission.rs`, `cache.rs` | what is booked; what the cache holds |
+//! | `admission.rs`, `cache.rs` | bookings; contents of the cache |
 //! | `events.rs`, `feed.rs` | changes as they happen |
 
 pub(crate) mod admission;

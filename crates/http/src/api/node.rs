@@ -16,7 +16,7 @@ use crate::answer::Answer;
 use crate::node::{Addresses, NodeState, Problem};
 use crate::status::Status;
 
-/// What the server as a whole is described from.
+/// The data from which the server as a whole is described.
 #[derive(Clone)]
 pub(crate) struct Overview {
     pub catalogue: Arc<dyn Catalogue>,
@@ -49,7 +49,7 @@ pub(super) struct Node {
 struct Watched {
     identity: String,
     viewers: u64,
-    /// Bytes a second.
+    /// Bytes per second.
     rate: u64,
 }
 
@@ -66,7 +66,7 @@ struct Http {
     bytes: u64,
 }
 
-/// What the network carries, and what of it is left, in bytes a second.
+/// The network's capacity and its unbooked part, in bytes per second.
 #[derive(Serialize)]
 struct Network {
     total: u64,
@@ -108,7 +108,7 @@ impl Node {
         let pool = store.stats();
         let block = u64::from(pool.block_bytes);
         let redirects = status.node.redirects();
-        // Only siblings that send viewers to each other need it.
+        // Only needed by siblings that redirect viewers to each other.
         let watched = match redirects {
             true => status.sessions.watched(&**catalogue, MOST_WATCHED),
             false => Vec::new(),

@@ -12,7 +12,7 @@ use super::json::to_text;
 use crate::answer::{self, Answer};
 use crate::desk::{Asker, Desk, Text};
 
-/// A request for a text, to be answered by the desk that makes such.
+/// A request for a text, answered by the desk.
 pub(crate) struct Reply {
     desk: Arc<Desk>,
     asker: Asker,
@@ -33,8 +33,8 @@ where
 }
 
 impl Reply {
-    /// Answers with the text that `make` makes, which is not kept; or with what it says instead. `make` runs off the
-    /// reactor, and may take its time.
+    /// Answers with the text that `make` returns, which clients may not cache, or with its error.
+    /// `make` runs off the reactor, and may take its time.
     pub async fn text(
         self,
         make: impl FnOnce() -> Result<Text, Box<Answer>> + Send + 'static,
@@ -44,7 +44,7 @@ impl Reply {
         answer
     }
 
-    /// The same of a value, as JSON.
+    /// Answers with a value in JSON.
     pub async fn json<T: Serialize>(
         self,
         make: impl FnOnce() -> Result<T, Box<Answer>> + Send + 'static,

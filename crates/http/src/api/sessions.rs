@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::reply::Reply;
 use crate::answer::{self, Answer};
 
-/// Sessions of a page.
+/// Maximum and default number of sessions per page.
 const MOST: usize = 200;
 const USUAL: usize = 50;
 
@@ -79,7 +79,7 @@ fn page(sessions: &Sessions, wish: SessionQuery, protocol: Option<Protocol>) -> 
     }
 }
 
-/// `DELETE /api/sessions/ID`. Who asks has been checked.
+/// `DELETE /api/sessions/ID`. The caller's permission has been checked.
 pub(crate) async fn end_session(
     State(sessions): State<Sessions>,
     Path(id): Path<String>,

@@ -1,4 +1,4 @@
-//! A track in full, with its GOPs.
+//! Full details of a track, with its GOPs.
 
 use reelway_media::{Kind, Packets, Samples, SamplesError, Track, ticks_to_nanos};
 use reelway_package::FrameRate;
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::json::seconds;
 
-/// Samples looked at at once.
+/// Number of samples read at once.
 const SCAN: u32 = 4096;
 
 #[derive(Serialize)]
@@ -29,7 +29,8 @@ pub(super) struct TrackJson {
     packets: Option<PacketsJson>,
 }
 
-/// What a track becomes over RTP: packets with at most `payload` bytes each behind their headers, and all of these bytes.
+/// A track's RTP packets: at most `payload` bytes each after their headers, and the total of these
+/// bytes.
 #[derive(Serialize)]
 struct PacketsJson {
     payload: u32,
@@ -38,7 +39,7 @@ struct PacketsJson {
 }
 
 impl PacketsJson {
-    /// `None`: that has not been counted.
+    /// Returns `None` if the packets have not been counted.
     fn of(packets: &Packets) -> Option<PacketsJson> {
         let groups = &packets.groups;
         (!groups.is_empty()).then(|| PacketsJson {
@@ -122,14 +123,14 @@ impl TrackJson {
     }
 }
 
-/// Degrees clockwise by which the picture is to be turned, of a matrix {a b; c d}.
+/// Returns the clockwise rotation of the picture in degrees, from a matrix {a b; c d}.
 fn rotation(matrix: &[i32; 9]) -> u16 {
     let (a, b) = (f64::from(matrix[0]), f64::from(matrix[1]));
     let degrees = b.atan2(a).to_degrees().round() as i32;
     degrees.rem_euclid(360) as u16
 }
 
-/// GOPs of a picture track: from sync sample to sync sample.
+/// Returns the GOPs of a video track: from sync sample to sync sample.
 fn gops(track: &Track, index: usize, samples: &dyn Samples) -> Result<Option<Gops>, SamplesError> {
     let mut found: Vec<(u64, u64)> = Vec::new(); // ticks and bytes of each
     let mut read = Vec::new();

@@ -1,4 +1,4 @@
-//! Answers in the making and on their way, and what making them costs.
+//! Metrics of answers being made or waiting to be read, and the cost of making them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use reelway_metrics::Exposition;
 use crate::api::events::Events;
 use crate::desk::Desk;
 
-/// What waits for clients who read slowly or not at all.
+/// Writes what waits for clients that read slowly or not at all.
 pub(crate) fn waiting(out: &mut Exposition, desk: &Desk, playlists: &Desk, events: &Events) {
     let name = "reelway_http_answers_waiting_bytes";
     let help = "Bytes of answers that wait for their readers, and those set aside for answers in the making.";
@@ -25,7 +25,7 @@ pub(crate) fn waiting(out: &mut Exposition, desk: &Desk, playlists: &Desk, event
     out.counter(name, help, load(&events.closed));
 }
 
-/// How long tasks keep the threads that answer everybody.
+/// Writes how long tasks occupy the reactor's threads.
 pub(crate) fn reactor(out: &mut Exposition) {
     let polls = reelway_clock::reactor::polls();
     let name = "reelway_reactor_poll_cpu_seconds";

@@ -8,7 +8,7 @@ use std::time::Duration;
 use reelway_metrics::Exposition;
 use reelway_supervise as supervise;
 
-/// Kinds of requests that are counted apart.
+/// Kinds of requests that are counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Route {
     /// HLS playlists and DASH manifests.
@@ -19,7 +19,7 @@ pub(crate) enum Route {
     File,
     /// The API, metrics and health.
     Api,
-    /// Web pages, and what is nowhere.
+    /// Web pages, and addresses that do not exist.
     Web,
 }
 
@@ -43,7 +43,7 @@ impl Route {
     }
 }
 
-/// Upper bounds of the buckets of times to the first byte, in microseconds.
+/// Upper bounds of the buckets for the time to the first byte, in microseconds.
 const BOUNDS: [u64; 10] = [
     500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000,
 ];
@@ -60,32 +60,32 @@ struct Times {
 pub(crate) struct Counters {
     requests: Mutex<BTreeMap<(Route, u16), u64>>,
     first_byte: [Times; Route::ALL.len()],
-    /// Bytes written to connections, heads and all.
+    /// Bytes written to connections, including heads.
     pub sent: AtomicU64,
-    /// Those of them that were not copied.
+    /// The part of them that was not copied.
     pub given: AtomicU64,
     /// Bytes read from connections.
     pub received: AtomicU64,
-    /// Connections that are open.
+    /// Open connections.
     pub connections: AtomicI64,
     /// Connections since the start.
     pub connections_total: AtomicU64,
-    /// Connections turned away because there were too many in all …
+    /// Connections refused because there were too many in total …
     pub refused_total: AtomicU64,
-    /// … or of one address.
+    /// … or from one address.
     pub refused_peer: AtomicU64,
-    /// Handshakes of TLS after which the kernel encrypts …
+    /// TLS handshakes after which the kernel encrypts …
     pub secured_by_kernel: AtomicU64,
     /// … or rustls does …
     pub secured_by_library: AtomicU64,
-    /// … and those that failed.
+    /// … and failed ones.
     pub not_secured: AtomicU64,
-    /// Connections closed because they took nothing for too long.
+    /// Connections closed because they read nothing for too long.
     pub stalled: AtomicU64,
 }
 
 impl Counters {
-    /// A request was answered with this status, `time` after its head had come in.
+    /// Counts a request answered with this status, `time` after its head was received.
     pub fn answered(&self, route: Route, status: u16, time: Duration) {
         let mut requests = supervise::whole(self.requests.lock());
         *requests.entry((route, status)).or_default() += 1;
@@ -100,7 +100,7 @@ impl Counters {
     }
 }
 
-/// The counters of the HTTP side.
+/// Writes the counters of the HTTP side.
 pub(crate) fn write(out: &mut Exposition, counters: &Counters) {
     let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     out.family(
@@ -132,7 +132,7 @@ pub(crate) fn write(out: &mut Exposition, counters: &Counters) {
             let bound = (*bound as f64 / 1e6).to_string();
             out.value(&bucket, &[label, ("le", &bound)], below);
         }
-        // Counters are read one after the other; the sum of all is never below one of its parts.
+        // Counters are read one after the other; the total must not be below any of its parts.
         let count = load(&times.count).max(below);
         out.value(&bucket, &[label, ("le", "+Inf")], count);
         out.value(

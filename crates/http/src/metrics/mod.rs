@@ -1,10 +1,10 @@
-//! Counters of this side, and the page of metrics, to which other crates write what they count.
+//! Counters of the HTTP side, and the metrics page, to which other crates add their sections.
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `page.rs` | the page, put together of sections |
+//! | `page.rs` | the page, assembled from sections |
 //! | `counters.rs` | requests, connections, bytes |
-//! | `answers.rs` | answers in the making, and what making them costs |
+//! | `answers.rs` | answers in the making, and the cost of making them |
 
 pub(crate) mod answers;
 pub(crate) mod counters;

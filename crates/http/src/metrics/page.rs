@@ -11,12 +11,12 @@ use crate::desk::Text;
 
 type Section = Box<dyn Fn(&mut Exposition) + Send + Sync>;
 
-/// The sections of the page, in order. Each brings what it needs to write itself.
+/// The sections of the page, in order. Each holds what it needs to write itself.
 #[derive(Default)]
 pub(crate) struct Page(Vec<Section>);
 
 impl Page {
-    /// The same with another section at its end.
+    /// Appends a section.
     pub fn with(mut self, section: impl Fn(&mut Exposition) + Send + Sync + 'static) -> Page {
         self.0.push(Box::new(section));
         self

@@ -1,5 +1,5 @@
-//! The certificate by which clients know this server. Its files are read again when they change, so that a renewed one needs
-//! no restart.
+//! The server's certificate. Its files are reread when they change, so that a renewed certificate
+//! needs no restart.
 
 use std::fmt;
 use std::fs;
@@ -18,30 +18,30 @@ use rustls::sign::CertifiedKey;
 
 use crate::blocking::blocking;
 
-/// How often the files are looked at.
+/// Interval at which the files are checked.
 const LOOK: Duration = Duration::from_secs(10);
-/// Most bytes of a file: a chain has a few thousand.
+/// Maximum file size in bytes: a chain has a few thousand.
 const LONGEST: u64 = 1 << 20;
 
-/// A certificate and its key, as they are in their files.
+/// A certificate and its key, as in their files.
 pub(super) struct Certificate {
     chain: PathBuf,
     key: PathBuf,
     provider: Arc<CryptoProvider>,
     now: RwLock<Arc<CertifiedKey>>,
-    /// The files when they were read last.
+    /// The versions of the files that were read last.
     seen: Mutex<[Option<Seen>; 2]>,
 }
 
-/// What tells one version of a file from another.
+/// Identifies a version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seen(u64, u64, i64, i64);
 
 impl Certificate {
-    /// Reads the files of a chain of certificates and of its key.
+    /// Reads the files of a certificate chain and of its key.
     ///
     /// # Errors
-    /// One cannot be read, or they do not belong together: which, and why.
+    /// A file cannot be read, or they do not belong together; the message says which and why.
     pub fn read(
         (chain, key): (PathBuf, PathBuf),
         provider: Arc<CryptoProvider>,
@@ -57,7 +57,8 @@ impl Certificate {
         })
     }
 
-    /// Reads them again whenever they change, for ever. What cannot be used is said, and changes nothing.
+    /// Rereads the files whenever they change, for ever. Unusable files are logged and change
+    /// nothing.
     pub async fn keep(self: Arc<Certificate>) {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -68,7 +69,7 @@ impl Certificate {
 
     fn read_if_changed(&self) {
         let mut seen = supervise::whole(self.seen.lock());
-        // Looked at first: what changes while they are read is another change.
+        // Checked before reading: a change during reading counts as another change.
         let look = look(&self.chain, &self.key);
         if *seen == look {
             return;
@@ -128,7 +129,7 @@ fn read(chain: &Path, key: &Path, provider: &CryptoProvider) -> io::Result<Certi
     })
 }
 
-/// What a file of PEM says (RFC 7468).
+/// Parses a PEM file (RFC 7468).
 fn parse<T>(
     setting: &str,
     path: &Path,

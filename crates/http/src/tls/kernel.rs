@@ -10,17 +10,17 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connection::Watched;
 
-/// What is written is data of the other side, as without TLS; what is read are records, of which some are no data.
+/// Data is written as without TLS; reads return records, some of which are not data.
 pub(crate) struct KernelTls {
     connection: Watched,
-    /// The other side has closed its half.
+    /// The peer has closed its side.
     is_read: bool,
-    /// It was told that nothing more comes.
+    /// The peer was notified that nothing more follows.
     is_closed: bool,
 }
 
 impl KernelTls {
-    /// The kernel has the keys of this connection.
+    /// Wraps a connection whose keys the kernel has.
     pub fn new(connection: Watched) -> KernelTls {
         KernelTls {
             connection,
@@ -47,12 +47,12 @@ impl AsyncRead for KernelTls {
                 buf.advance(bytes);
                 Poll::Ready(Ok(()))
             }
-            // Whatever it says, it is the last that comes (RFC 8446, section 6).
+            // Any alert ends the connection's input (RFC 8446, section 6).
             Read::Alert => {
                 self.is_read = true;
                 Poll::Ready(Ok(()))
             }
-            // Other keys, say, which clients want after more data than a request has.
+            // For example a key update, which clients send only after more data than a request has.
             Read::Other(kind) => {
                 let words = format!("a record of type {kind} after the handshake");
                 Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, words)))

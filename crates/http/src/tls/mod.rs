@@ -1,12 +1,13 @@
-//! HTTPS: connections are encrypted by the kernel where it can, else by rustls.
+//! HTTPS: connections are encrypted by the kernel if it can, otherwise by rustls.
 //!
-//! The handshake is always rustls's. Then, where the kernel has TLS, it gets the keys, and all that is written is written as
-//! over a connection without TLS, film that is given away without a copy too.
+//! The handshake is always done by rustls. If the kernel supports TLS, it then gets the keys, and
+//! all data is written as over a connection without TLS, including film that is given away without
+//! a copy.
 //!
-//! | what lives here | |
+//! | file | contents |
 //! |---|---|
-//! | `certificate.rs` | the certificate, read again when its files change |
-//! | `record.rs` | reads that end where a TLS record ends |
+//! | `certificate.rs` | the certificate, reread when its files change |
+//! | `record.rs` | reads that stop at the end of a TLS record |
 //! | `kernel.rs` | a connection whose records the kernel encrypts and decrypts |
 
 mod certificate;
@@ -33,15 +34,15 @@ use self::record::Records;
 use crate::config::TlsConfig;
 use crate::connection::Watched;
 
-/// A request came over TLS; it has this among its extensions.
+/// Marks a request that arrived over TLS; stored in the request's extensions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IsSecure;
 
-/// What makes connections secure.
+/// Secures connections.
 pub(crate) struct Tls {
     acceptor: TlsAcceptor,
     certificate: Arc<Certificate>,
-    /// What the kernel may encrypt with.
+    /// The ciphers that the kernel supports.
     kernel: Ciphers,
 }
 
@@ -54,7 +55,7 @@ pub(crate) enum Secure {
 }
 
 impl Tls {
-    /// With the certificate of the configuration.
+    /// Creates it with the configured certificate.
     ///
     /// # Errors
     /// The certificate or its key cannot be read, or they do not belong together.
@@ -69,7 +70,8 @@ impl Tls {
             .with_cert_resolver(certificate.clone());
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         tls.enable_secret_extraction = config.kernel;
-        // Players open many connections: a session that is resumed costs no signature, and no memory here.
+        // Players open many connections: a resumed session costs no signature, and no memory on the
+        // server.
         tls.ticketer = Ticketer::new().map_err(io::Error::other)?;
         Ok(Tls {
             acceptor: TlsAcceptor::from(Arc::new(tls)),
@@ -82,12 +84,12 @@ impl Tls {
         })
     }
 
-    /// Reads the certificate again whenever its files change, for ever.
+    /// Rereads the certificate whenever its files change, for ever.
     pub async fn keep_certificate(self: Arc<Tls>) {
         self.certificate.clone().keep().await;
     }
 
-    /// Does the handshake of a connection, within this time.
+    /// Performs a connection's handshake within this time.
     pub async fn accept(&self, connection: Watched, within: Duration) -> io::Result<Secure> {
         let handshake = self.acceptor.accept(Records::one_by_one(connection));
         let mut secure = tokio::select! {
@@ -105,7 +107,7 @@ impl Tls {
         Ok(Secure::ByLibrary(Box::new(secure)))
     }
 
-    /// Whether the kernel does what was agreed on.
+    /// Whether the kernel supports the negotiated cipher.
     fn is_for_kernel(&self, keys: &ServerConnection) -> bool {
         let suite = keys.negotiated_cipher_suite();
         let key = match suite.map(|suite| suite.suite()) {
@@ -130,7 +132,7 @@ impl Tls {
     }
 }
 
-/// What the kernel encrypts with, said once.
+/// Returns the kernel's ciphers, and logs if it has none.
 fn of_kernel() -> Ciphers {
     Ciphers::find().unwrap_or_else(|error| {
         let why = match error.kind() {
@@ -152,7 +154,7 @@ fn version(keys: &ServerConnection) -> Option<Version> {
     }
 }
 
-/// Gives the kernel a connection's keys.
+/// Passes a connection's keys to the kernel.
 fn hand_over(connection: &Watched, keys: ServerConnection) -> io::Result<()> {
     let version = version(&keys).ok_or(io::ErrorKind::Unsupported)?;
     let secrets = keys.dangerous_extract_secrets().map_err(io::Error::other)?;
@@ -162,7 +164,7 @@ fn hand_over(connection: &Watched, keys: ServerConnection) -> io::Result<()> {
     with(version, &secrets.rx, |rx| ktls::receive(socket, rx))
 }
 
-/// Does something with the secrets of a direction.
+/// Calls a function with the secrets of one direction.
 fn with(
     version: Version,
     (sequence, secrets): &(u64, ConnectionTrafficSecrets),

@@ -1,5 +1,5 @@
-//! Reads that end where a TLS record ends, so that nothing behind a handshake is read with it: what comes then may be the
-//! kernel's to decrypt.
+//! Reads that stop at the end of a TLS record, so that no data after the handshake is read with it:
+//! that data may be for the kernel to decrypt.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,13 +8,14 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes of a record's head: its type, a version, and the length of the rest (RFC 8446, section 5.1).
+/// Size of a record's header: its type, a version, and the length of the rest (RFC 8446, section
+/// 5.1).
 const HEAD: usize = 5;
 
-/// A connection of which records are read one by one, or as they come.
+/// A connection whose records are read one by one, or freely.
 pub(crate) struct Records<IO> {
     io: IO,
-    /// The record that is being read; `None`: they are read as they come.
+    /// The record being read; `None`: reads ignore record boundaries.
     record: Option<Record>,
 }
 
@@ -22,14 +23,14 @@ pub(crate) struct Records<IO> {
 #[derive(Default)]
 struct Record {
     head: [u8; HEAD],
-    /// Bytes of the head that have come.
+    /// Bytes of the header that have arrived.
     came: usize,
-    /// Bytes behind the head that have not.
+    /// Bytes after the header that have not.
     left: usize,
 }
 
 impl Record {
-    /// Bytes that may be read now and belong to this record.
+    /// Returns how many bytes may be read now without exceeding this record.
     fn wanted(&self) -> usize {
         match HEAD - self.came {
             0 => self.left,
@@ -37,7 +38,7 @@ impl Record {
         }
     }
 
-    /// These came, as many as were wanted at most.
+    /// Records bytes that were read, at most as many as wanted.
     fn take(&mut self, bytes: &[u8]) {
         if self.came == HEAD {
             self.left -= bytes.len();
@@ -55,7 +56,7 @@ impl Record {
 }
 
 impl<IO> Records<IO> {
-    /// Of a connection that begins: no read goes beyond a record.
+    /// Wraps a new connection: no read crosses the end of a record.
     pub fn one_by_one(io: IO) -> Records<IO> {
         Records {
             io,
@@ -63,7 +64,7 @@ impl<IO> Records<IO> {
         }
     }
 
-    /// From now on, what has come is read at once.
+    /// Ignores record boundaries from now on.
     pub fn read_freely(&mut self) {
         self.record = None;
     }

@@ -1,14 +1,14 @@
-//! Unfinished uploads of a server that died.
+//! Removal of unfinished uploads of a server that crashed.
 
 use reelway_catalogue::{Intake, IntakeError};
 
-/// Cleans up what a server that died left behind. Reads the film directories.
+/// Removes unfinished uploads of a server that crashed. Reads the film directories.
 pub(crate) fn clean_up(intake: &dyn Intake) {
     for folder in intake.folders() {
         let path = folder.path();
         let removed = match folder.open() {
             Ok(folder) => reelway_store::remove_abandoned_drafts(&folder),
-            // Behind a link nothing was put, so nothing was left.
+            // Uploads are never written behind links, so none were left there.
             Err(IntakeError::Link { .. }) => continue,
             Err(error) => {
                 tracing::warn!("unfinished uploads cannot be removed: {error}");

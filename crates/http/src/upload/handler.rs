@@ -20,10 +20,10 @@ use crate::conditional;
 use crate::config::HttpConfig;
 use crate::guard;
 
-/// Blocks in which drafts are written.
+/// Size of the blocks in which drafts are written.
 const BLOCK: u32 = 1 << 20;
 
-/// Takes films in and away.
+/// Handles uploads and deletions of films.
 pub(crate) struct Upload {
     config: Arc<HttpConfig>,
     sessions: Sessions,
@@ -91,7 +91,7 @@ impl Upload {
             return Ok(progress(StatusCode::ACCEPTED, turn.draft.as_ref(), len));
         }
         let (upload, title) = (Arc::clone(self), title.to_owned());
-        // A task of its own: when the connection breaks, this goes on to keep what has come.
+        // A task of its own, so that received data is kept if the connection breaks.
         let receiving =
             tokio::spawn(async move { upload.receive(&title, part, place, turn, body).await });
         receiving
@@ -99,7 +99,7 @@ impl Upload {
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
     }
 
-    /// Everything that can be said before a byte of the body is read.
+    /// Checks everything that can be checked before the body is read.
     async fn prepare(
         &self,
         title: &str,
@@ -137,7 +137,7 @@ impl Upload {
         Ok((part, place, turn))
     }
 
-    /// Takes in the part of a film that a request brings.
+    /// Receives the part of a film that a request carries.
     async fn receive(
         &self,
         title: &str,
@@ -171,7 +171,7 @@ impl Upload {
     }
 }
 
-/// How far an upload is: `Range` and the numbers.
+/// Reports the progress of an upload: `Range` and the numbers.
 fn progress(status: StatusCode, draft: Option<&Draft>, len: u64) -> Answer {
     let received = draft.map_or(0, Draft::received);
     let len = draft.map_or(len, Draft::len);
@@ -185,7 +185,7 @@ fn progress(status: StatusCode, draft: Option<&Draft>, len: u64) -> Answer {
     answer
 }
 
-/// A new draft.
+/// Creates a draft.
 async fn begin(place: &Destination, len: u64) -> Result<Draft, Refused> {
     let place = place.clone();
     blocking(move || {

@@ -1,4 +1,4 @@
-//! Which part of a film a `PUT` brings (`Content-Range`, RFC 9110 14.4 and 14.5).
+//! The part of a film that a `PUT` carries (`Content-Range`, RFC 9110 14.4 and 14.5).
 
 use axum::http::{HeaderMap, StatusCode, header};
 
@@ -7,23 +7,23 @@ use super::refused::{Refused, refuse};
 /// A part of a film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// All of it.
+    /// The whole film.
     Whole { len: u64 },
     /// Bytes from `start` on, of a film of `len` bytes.
     Piece { start: u64, len: u64 },
-    /// None: how far is it?
+    /// No bytes: a question about the upload's progress.
     Question { len: u64 },
 }
 
 impl Part {
-    /// Bytes of the whole film.
+    /// Returns the size of the whole film in bytes.
     pub fn len(self) -> u64 {
         match self {
             Part::Whole { len } | Part::Piece { len, .. } | Part::Question { len } => len,
         }
     }
 
-    /// Where the part begins.
+    /// Returns the offset of the part.
     pub fn start(self) -> Option<u64> {
         match self {
             Part::Whole { .. } => Some(0),
@@ -33,7 +33,7 @@ impl Part {
     }
 }
 
-/// The part that a request with these headers brings.
+/// Returns the part that a request with these headers carries.
 pub(super) fn of(headers: &HeaderMap) -> Result<Part, Refused> {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or(""));
     if text(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
@@ -69,7 +69,7 @@ pub(super) fn of(headers: &HeaderMap) -> Result<Part, Refused> {
     }
 }
 
-/// First and last byte, and the whole length.
+/// Returns first and last byte, and the total length.
 fn parse(range: &str) -> Option<(Option<(u64, u64)>, u64)> {
     let (range, len) = range
         .trim()

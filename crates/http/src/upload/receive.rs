@@ -1,5 +1,5 @@
-//! A body becomes blocks on the disk: while one megabyte is written the next comes in, and no more than
-//! these are held.
+//! Writes a body to blocks on the disk: while one mebibyte is written the next is received, and no
+//! more than these are held.
 
 use std::io;
 use std::path::Path;
@@ -17,13 +17,13 @@ use tokio::time::timeout;
 
 use super::refused::{Refused, disk_error, refuse};
 
-/// Bytes that are handed to the disk at once.
+/// Number of bytes written to the disk at once.
 const GATHERED: usize = 1 << 20;
-/// What a film is first judged by.
+/// Number of bytes by which a film is first judged.
 const BEGINNING: usize = 64 << 10;
 /// How long a sender may be silent.
 const SILENCE: Duration = Duration::from_secs(60);
-/// What is read of a body that nobody wants, so that its sender gets to read the answer.
+/// Maximum number of bytes read of an unwanted body, so that its sender gets to read the answer.
 const DISCARDED: usize = 16 << 20;
 
 /// Why an upload ended early.
@@ -40,7 +40,7 @@ pub(super) enum ReceiveError {
 }
 
 impl ReceiveError {
-    /// Whether what has come is of use.
+    /// Whether the received data is of use.
     pub fn may_be_resumed(&self) -> bool {
         matches!(self, ReceiveError::Lost(_) | ReceiveError::Silent)
     }
@@ -58,14 +58,14 @@ impl ReceiveError {
 
 type Written = (Draft, Result<(), ReceiveError>);
 
-/// Writes a body to the end of a draft.
+/// Appends a body to a draft.
 pub(super) async fn receive(draft: Draft, mut body: Incoming) -> Written {
-    // The beginning of a film tells whether it can be one: nobody should send gigabytes in vain.
+    // The beginning of a file shows whether it can be a film: nobody should send gigabytes in vain.
     let (gathered, mut end) = gather(&mut body, BEGINNING).await;
     let (mut draft, mut written) = done(hand_over(draft, gathered)).await;
     let mut next = Vec::new();
     while written.is_ok() {
-        // While this is written the next comes in.
+        // While this is written, the next bytes are received.
         let writing = hand_over(draft, std::mem::take(&mut next));
         if end.is_none() {
             (next, end) = gather(&mut body, GATHERED).await;
@@ -87,7 +87,7 @@ async fn done(writing: JoinHandle<Written>) -> Written {
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
 }
 
-/// Some of the body, and how it ended if it did.
+/// Reads some of the body. Returns its end as well, if reached.
 async fn gather(
     body: &mut Incoming,
     most: usize,
@@ -130,8 +130,8 @@ fn write(draft: &mut Draft, pieces: &[Bytes]) -> Result<(), ReceiveError> {
     Ok(())
 }
 
-/// Reads on for a while without keeping anything: a connection that is closed while its sender still
-/// sends is reset, and the answer lost with it.
+/// Reads and discards data for a while: closing a connection while its sender still sends would
+/// reset it and lose the answer.
 pub(super) fn discard(mut body: Incoming) {
     tokio::spawn(timeout(Duration::from_secs(5), async move {
         let mut len = 0;

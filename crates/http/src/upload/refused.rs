@@ -1,4 +1,4 @@
-//! What cannot be done, as its answer.
+//! Refusals as answers.
 
 use std::io;
 use std::path::Path;
@@ -8,15 +8,15 @@ use reelway_catalogue::IntakeError;
 
 use crate::answer::{self, Answer};
 
-/// What cannot be done, as its answer.
+/// An answer that refuses a request.
 pub(super) type Refused = Box<Answer>;
 
-/// A refusal in words.
+/// Makes a refusal with a message.
 pub(super) fn refuse(status: StatusCode, words: impl std::fmt::Display) -> Refused {
     Box::new(answer::error(status, words))
 }
 
-/// Why there is no place for a film.
+/// Converts the reason why a film cannot be placed.
 pub(super) fn intake_error(error: IntakeError) -> Refused {
     match &error {
         IntakeError::Title { .. } => refuse(StatusCode::BAD_REQUEST, error),
@@ -26,7 +26,7 @@ pub(super) fn intake_error(error: IntakeError) -> Refused {
     }
 }
 
-/// What the disk has against it.
+/// Converts an error of the disk.
 pub(super) fn disk_error(path: &Path, error: &io::Error) -> Refused {
     use io::ErrorKind;
     let path = path.display();

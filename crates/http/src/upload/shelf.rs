@@ -1,4 +1,4 @@
-//! A whole file becomes a film of the catalogue; films are taken away.
+//! Turns a complete file into a film of the catalogue; deletes films.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,12 +18,12 @@ use crate::conditional;
 use crate::films::Films;
 use crate::route;
 
-/// How long to wait for the catalogue to notice.
+/// How long to wait for the catalogue to notice a change.
 const NOTICED: Duration = Duration::from_secs(5);
-/// How often it is looked whether it has.
+/// Interval between checks whether it has.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Where films that are put come to, and are taken away from.
+/// Adds uploaded films to the catalogue, and deletes films.
 pub(crate) struct Shelf {
     catalogue: Arc<dyn Catalogue>,
     films: Arc<Films>,
@@ -39,17 +39,17 @@ impl Shelf {
         }
     }
 
-    /// Whether there is a directory that films can be put into.
+    /// Whether there is a directory for uploaded films.
     pub fn takes_films(&self) -> bool {
         self.catalogue.intake().is_some()
     }
 
-    /// The entity tag of the film that is in a place.
+    /// Returns the entity tag of the film in a place.
     pub fn etag(&self, place: &Destination) -> Option<String> {
         place.present.map(|file| self.films.etag(&file))
     }
 
-    /// The file of a title.
+    /// Returns the place of a title's file.
     pub async fn place(&self, title: &str) -> Result<Destination, Refused> {
         let (catalogue, title) = (self.catalogue.clone(), title.to_owned());
         blocking(move || match catalogue.intake() {
@@ -59,7 +59,7 @@ impl Shelf {
         .await
     }
 
-    /// Judges a whole file, and gives it its name.
+    /// Judges a complete file, and gives it its name.
     pub async fn shelve(
         &self,
         title: &str,
@@ -80,7 +80,7 @@ impl Shelf {
                     tracing::info!(%title, "the upload is not a film: {}", error.reason());
                     refuse(StatusCode::UNPROCESSABLE_ENTITY, error.reason())
                 })?;
-                // Where that folder's name leads elsewhere by now, the film would not be found there.
+                // If the folder's name leads elsewhere by now, the film would not be found there.
                 let folder = place.folder.open().map_err(intake_error)?;
                 if !folder
                     .is_same_as(draft.folder())
@@ -92,7 +92,7 @@ impl Shelf {
                 draft
                     .publish(place.present.is_some())
                     .map_err(|error| disk_error(path, &error))?;
-                // After the catalogue looked again nobody begins the old one.
+                // Once the catalogue has looked again, no new session begins with the old film.
                 intake.look_again();
                 if let Some(old) = place.present {
                     films.forget_blocks(old);
@@ -109,7 +109,7 @@ impl Shelf {
         })
         .await;
         if let Some(old) = replaces {
-            // What was read of it meanwhile.
+            // Blocks that were read of it meanwhile.
             self.films.forget(title, &old);
             self.films.forget_blocks(old);
         }
@@ -126,7 +126,7 @@ impl Shelf {
         Ok(answer)
     }
 
-    /// `DELETE`: takes a film away.
+    /// `DELETE`: deletes a film.
     pub async fn delete(
         &self,
         title: &str,
@@ -147,7 +147,7 @@ impl Shelf {
         conditional::allows_change(&request.headers, Some(&self.films.etag(&entry.identity)))
             .map_err(|words| refuse(StatusCode::PRECONDITION_FAILED, words))?;
         place.check_is_one_file().map_err(intake_error)?;
-        // Nobody puts it meanwhile.
+        // Nobody can upload it meanwhile.
         let _turn = uploads.take(&place.path())?;
         let viewers = self
             .sessions
@@ -197,6 +197,6 @@ async fn wait_until(noticed: impl Fn() -> bool) {
             tokio::time::sleep(LOOK).await;
         }
     };
-    // It will be noticed later; what was asked for has been done.
+    // The change will be noticed later; the request itself has been carried out.
     let _ = tokio::time::timeout(NOTICED, waiting).await;
 }

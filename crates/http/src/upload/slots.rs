@@ -1,4 +1,4 @@
-//! Uploads under way and interrupted ones: one for each film, and a few in all.
+//! Uploads in progress and interrupted ones: one per film, and a few in total.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,17 @@ use reelway_supervise as supervise;
 use super::refused::{Refused, refuse};
 use crate::answer;
 
-/// Uploads at once, under way or interrupted.
+/// Maximum number of uploads, in progress or interrupted.
 const MOST: usize = 8;
 /// How long an interrupted upload can be resumed.
 const KEPT: Duration = Duration::from_secs(3600);
 
-/// Uploads under way, by the file each is to become.
+/// Uploads by destination file.
 #[derive(Default)]
 pub(crate) struct Uploads(Mutex<HashMap<PathBuf, Slot>>);
 
 enum Slot {
-    /// Somebody sends.
+    /// In progress.
     Busy,
     /// Interrupted.
     Kept { draft: Draft, since: Monotonic },
@@ -34,7 +34,7 @@ impl Uploads {
         supervise::whole(self.0.lock())
     }
 
-    /// Gives up what nobody went on with.
+    /// Drops interrupted uploads that were not resumed in time.
     fn expire(&self) {
         let now = reelway_clock::now();
         let expired =
@@ -42,7 +42,7 @@ impl Uploads {
         self.slots().retain(|_, slot| !expired(slot));
     }
 
-    /// Takes the turn to write `path`, and what has come of it.
+    /// Takes the turn to write `path`, with the data received so far.
     pub(super) fn take(self: &Arc<Self>, path: &Path) -> Result<Turn, Refused> {
         self.expire();
         let mut slots = self.slots();
@@ -73,11 +73,11 @@ impl Uploads {
     }
 }
 
-/// The turn to write a film. What is in `draft` when it is dropped can be resumed.
+/// The turn to write a film. A `draft` that is present when it is dropped can be resumed.
 pub(super) struct Turn {
     uploads: Arc<Uploads>,
     path: PathBuf,
-    /// What has come of the film; to be resumed if it is still here when the turn ends.
+    /// The data received so far; can be resumed if it is still here when the turn ends.
     pub draft: Option<Draft>,
 }
 
@@ -96,7 +96,7 @@ impl Drop for Turn {
     }
 }
 
-/// Gives up interrupted uploads that nobody goes on with.
+/// Drops interrupted uploads that are not resumed, once a minute.
 pub(crate) async fn expire(uploads: Arc<Uploads>) {
     loop {
         tokio::time::sleep(Duration::from_secs(60)).await;

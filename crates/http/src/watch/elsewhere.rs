@@ -1,4 +1,4 @@
-//! A viewer who begins is sent to the server that is to send them their film, where that is another one.
+//! Redirects a new viewer to the server that is to send their film, if that is another one.
 
 use axum::http::{StatusCode, header, request::Parts};
 use reelway_catalogue::Place;
@@ -10,11 +10,11 @@ use crate::guard::Edge;
 use crate::route::{self, Target};
 use crate::tls::IsSecure;
 
-/// The word in a query that says that another server sent the viewer here.
+/// Query word that marks a viewer as redirected by another server.
 const MOVED: &str = "moved";
 
-/// Whether a viewer may be sent to another server: they begin, and were not sent here themselves. Who came over TLS stays, as
-/// other servers are known by addresses without.
+/// Whether a viewer may be redirected: they are beginning, and were not redirected here. Viewers
+/// over TLS stay, since only the non-TLS addresses of other servers are known.
 pub(super) fn may_leave(target: Target, request: &Parts, caller: &Caller) -> bool {
     let begins = matches!(
         target,
@@ -25,7 +25,7 @@ pub(super) fn may_leave(target: Target, request: &Parts, caller: &Caller) -> boo
     begins && !is_secure && caller.token.is_none() && !is_edge && !route::flag(request, MOVED)
 }
 
-/// Where of a film a viewer finds this at another server.
+/// Returns the address of the same target at another server.
 pub(super) fn address(place: &Place, target: Target) -> String {
     let of_film = match target {
         Target::Mpd => "dash/main.mpd",
@@ -36,12 +36,12 @@ pub(super) fn address(place: &Place, target: Target) -> String {
     format!("{}/{of_film}", film(place))
 }
 
-/// The address of a film at another server, below which all of it is.
+/// Returns the base address of a film at another server.
 pub(super) fn film(place: &Place) -> String {
     format!("{}/{}", place.http, route::encode(&place.title))
 }
 
-/// The answer that sends a viewer there.
+/// Makes the redirect.
 pub(super) fn redirect(show: &Show, place: &Place, target: Target, request: &Parts) -> Answer {
     let query = match request.uri.query() {
         Some(query) => format!("{query}&{MOVED}"),

@@ -1,4 +1,4 @@
-//! Film files, by byte ranges.
+//! Film files, served by byte ranges.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::renditions::Wanted;
 use crate::speed::{Carried, Speed};
 use crate::viewers::Viewers;
 
-/// What files need.
+/// Serves film files.
 pub(crate) struct Files {
     viewers: Arc<Viewers>,
     bodies: Bodies,
@@ -42,7 +42,7 @@ impl Files {
             validators: show.validators(""),
             media_type: show.media_type(),
             len,
-            // The file under this address may become another: what is kept is to be asked for again.
+            // Another file may take this address: cached data must be revalidated.
             cache: "no-cache",
         };
         let (answer, range) = media.judge(request)?;
@@ -75,7 +75,8 @@ impl Files {
             next: range.end,
             time: at(range.start)..at(range.end),
             main: true,
-            // The tables at a file's beginning or end are no film: they go freely on top.
+            // The tables at a file's beginning or end are not film: they are sent unpaced in
+            // addition.
             extra: show.overhead() as f64 * seconds_per_byte,
         };
         let sending = self.viewers.asks(&viewer, &piece).map_err(denied)?;

@@ -1,4 +1,4 @@
-//! Films' indexes, for edges: so that they need not read a film to know it.
+//! Film indexes for edges, so that they need not read a whole film to index it.
 
 use std::io;
 use std::ops::Range;
@@ -21,17 +21,17 @@ use crate::media::{Media, bodiless};
 
 /// The media type of an index.
 const INDEX: &str = "application/vnd.reelway.index";
-/// Samples whose records are sent at once: 36 KiB.
+/// Number of samples whose records are sent at once: 36 KiB.
 const SAMPLES: u64 = 2048;
 
-/// What indexes need.
+/// Serves indexes.
 pub(crate) struct Indexes {
     downloads: Arc<Downloads>,
     desk: Arc<Desk>,
 }
 
 impl Indexes {
-    /// Their heads are made by this desk.
+    /// Creates it with the desk that makes the indexes' heads.
     pub fn new(downloads: Arc<Downloads>, desk: Arc<Desk>) -> Indexes {
         Indexes { downloads, desk }
     }
@@ -42,7 +42,7 @@ impl Indexes {
         let make = move || Ok((exchange::head(&of.film.title, of.file.len()), ()));
         let (head, ()) = self.desk.make(&Asker::of(request), make).await?;
         let media = Media {
-            // The film's: an index belongs to one version of it.
+            // The validators of the film: an index belongs to one version of it.
             validators: show.validators(""),
             media_type: INDEX,
             len: head.len() as u64 + exchange::record_bytes(&show.film.title),
@@ -70,20 +70,20 @@ impl Indexes {
     }
 }
 
-/// An index that is being sent.
+/// An index being sent.
 struct Sending {
     flow: Flow,
-    /// Until it has been sent.
+    /// The head, until it has been sent.
     head: Option<Bytes>,
-    /// Where it ends, and the records begin.
+    /// The offset at which the head ends and the records begin.
     records: u64,
-    /// Bytes of the index that are still to be sent.
+    /// The range of the index that is still to be sent.
     left: Range<u64>,
     show: Arc<Show>,
 }
 
 impl Sending {
-    /// The next piece, when it is time for it.
+    /// Returns the next piece when it is due.
     async fn next(&mut self) -> io::Result<Option<Bytes>> {
         if self.left.is_empty() {
             return Ok(None);
@@ -98,7 +98,7 @@ impl Sending {
         Ok(Some(piece))
     }
 
-    /// The bytes from the next one on.
+    /// Returns bytes from the current offset on.
     fn piece(&mut self) -> io::Result<Bytes> {
         if let Some(head) = &self.head
             && self.left.start < self.records

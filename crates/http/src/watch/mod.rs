@@ -1,15 +1,15 @@
-//! What players fetch: playlists, manifests, segments, files.
+//! Everything that players fetch: playlists, manifests, segments, files.
 //!
 //! | file | what lives there |
 //! |---|---|
 //! | `playlist.rs` | HLS playlists and DASH manifests |
 //! | `segment.rs` | segments and initialisation segments |
-//! | `file.rs` | film files by byte ranges |
-//! | `index.rs` | films' indexes, for edges |
+//! | `file.rs` | film files, by byte ranges |
+//! | `index.rs` | film indexes, for edges |
 //! | `subtitles.rs` | subtitles as WebVTT |
-//! | `elsewhere.rs` | viewers who are sent to another server |
-//! | `steering.rs` | which server an HLS player is to use (content steering) |
-//! | `refused.rs` | why a player does not get what it asked for |
+//! | `elsewhere.rs` | redirects of viewers to other servers |
+//! | `steering.rs` | which server an HLS player should use (content steering) |
+//! | `refused.rs` | refusals to players |
 
 mod elsewhere;
 pub(crate) mod file;
@@ -41,15 +41,15 @@ use crate::route::{self, Target};
 use crate::status::Status;
 use crate::tls::IsSecure;
 
-/// What is said of a film that may grow.
+/// Header with information about a film that may grow.
 const RECORDING: HeaderName = HeaderName::from_static("reelway-recording");
 
-/// What a player may ask with from a foreign page, and what it may see of the answer.
+/// Request headers that foreign pages may send, and answer headers that they may read.
 const ALLOWED: &str = "Range, If-Range, If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since, \
                        Cache-Control, Content-Type, X-Requested-With";
 const EXPOSED: &str = "Accept-Ranges, Content-Encoding, Content-Length, Content-Range, Date, ETag, Last-Modified, Retry-After";
 
-/// Films for players.
+/// Serves films to players.
 pub(crate) struct Watch {
     pub films: Arc<Films>,
     pub playlists: Playlists,
@@ -61,7 +61,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Answers a request for something of a film.
+    /// Answers a request for a part of a film.
     pub async fn answer(
         &self,
         title: &str,
@@ -84,14 +84,15 @@ impl Watch {
         }
     }
 
-    /// The film at this server, as viewers reach it.
+    /// Returns the film at this server, with the addresses by which viewers reach it.
     fn here(&self, show: &Show) -> Place {
         let Addresses { rtsp, http, .. } = self.status.node.addresses();
         let title = show.film.name.clone();
         Place { rtsp, http, title }
     }
 
-    /// Where a player goes on if this server fails. Nowhere over TLS, as other servers are known by addresses without.
+    /// Returns where a player continues if this server fails. Nowhere over TLS, since only the
+    /// non-TLS addresses of other servers are known.
     async fn elsewhere(&self, show: &Show, request: &Parts) -> Elsewhere {
         if request.extensions.get::<IsSecure>().is_some() {
             return Elsewhere::default();
@@ -111,7 +112,7 @@ impl Watch {
         }
     }
 
-    /// The other renditions of a film that players are offered.
+    /// Returns the other renditions of a film that players are offered.
     async fn renditions(&self, show: &Show) -> Vec<Arc<Show>> {
         let Some(entry) = self.films.entry(&show.film.name) else {
             return Vec::new();
@@ -217,13 +218,14 @@ impl Watch {
         }
     }
 
-    /// A film as the transport stream that its file is.
+    /// Returns a film as the transport stream that its file is.
     async fn stream(&self, show: &Arc<Show>) -> Result<Arc<Show>, Box<Answer>> {
         let stream = self.films.as_stream(show).await;
         stream.map_err(|error| Box::new(no_film(&error)))
     }
 
-    /// That, asked for by somebody. Whoever watches it watches no rendition of another film.
+    /// Wraps a requested transport stream. Its viewers do not count as viewers of another film's
+    /// rendition.
     fn wanted_stream(&self, stream: Arc<Show>) -> Wanted {
         Wanted {
             recorded: self.films.recorded(&stream),
@@ -231,7 +233,7 @@ impl Watch {
         }
     }
 
-    /// Says of a film that may grow what an edge needs to follow it.
+    /// Adds the header with which an edge follows a film that may grow.
     fn with_recording(&self, mut answer: Answer, show: &Show) -> Answer {
         let status = &self.status;
         let told = (self.films).told(show, status.now(), status.time_of_day());
@@ -241,8 +243,8 @@ impl Watch {
         answer
     }
 
-    /// Says by which servers a film comes here, and from here (RFC 9110 7.6.3): a server that finds itself among them does not
-    /// fetch it from here.
+    /// Adds the servers through which a film comes here and passes on (RFC 9110 7.6.3): a server
+    /// that finds itself among them does not fetch the film from here.
     fn with_via(&self, mut answer: Answer, title: &str) -> Answer {
         let mut via = self.films.via(title);
         via.insert(0, self.status.node.id());
@@ -256,9 +258,9 @@ impl Watch {
     }
 }
 
-/// Lets players on pages of others read it.
+/// Lets players on other sites' pages read the answer.
 fn share(mut answer: Answer) -> Answer {
-    // Nothing in an answer depends on who asks but the token in the address.
+    // Answers depend on nothing about the client but the token in the address.
     answer::set(&mut answer, header::ACCESS_CONTROL_ALLOW_ORIGIN, "*");
     answer::set(&mut answer, header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
     answer::set(

@@ -1,4 +1,4 @@
-//! Playlists and manifests: a viewer begins with the first one.
+//! Playlists and manifests; a viewer's session begins with the first one.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::viewers::Viewers;
 const HLS: &str = "application/vnd.apple.mpegurl";
 const DASH: &str = "application/dash+xml";
 
-/// What playlists need.
+/// Serves playlists and manifests.
 pub(crate) struct Playlists {
     viewers: Arc<Viewers>,
     desk: Arc<Desk>,
@@ -30,7 +30,8 @@ pub(crate) struct Playlists {
 }
 
 impl Playlists {
-    /// Made by this desk; with the viewers' tokens in the addresses of segments, too, or without.
+    /// Creates it with the desk that makes the texts. `tokens_in_segments`: segment addresses also
+    /// contain the viewer's token.
     pub fn new(viewers: Arc<Viewers>, desk: Arc<Desk>, tokens_in_segments: bool) -> Playlists {
         Playlists {
             viewers,
@@ -39,7 +40,7 @@ impl Playlists {
         }
     }
 
-    /// Answers a request for one of this film.
+    /// Answers a request for a playlist of this film.
     pub async fn answer(
         &self,
         film: Presented,
@@ -62,7 +63,7 @@ impl Playlists {
             _ => Delivery::Hls,
         };
         let token = if request.method == Method::HEAD {
-            // Nobody begins to watch by asking for a length, which is the same for every token.
+            // HEAD does not begin a session; the length is the same for every token.
             let token = caller.checked_token();
             let token = token.map_err(|error| denied(error.into()))?;
             token.map_or_else(|| "-".repeat(TOKEN_LENGTH), str::to_owned)
@@ -85,37 +86,37 @@ impl Playlists {
     }
 
     async fn make(&self, asked: PlaylistRequest, asker: &Asker) -> Answer {
-        // Those of long films are long, and are made and compressed for each viewer.
+        // Playlists of long films are long, and are made and compressed per viewer.
         let make = move || Ok(asked.text());
         let mut answer = self.desk.answer(asker, make).await;
-        // Each viewer has their own.
+        // Each viewer has a playlist of their own.
         answer::set(&mut answer, header::CACHE_CONTROL, "no-store");
         answer
     }
 }
 
-/// Where a player goes on if this server fails.
+/// Where a player continues if this server fails.
 #[derive(Default)]
 pub(crate) struct Elsewhere {
-    /// Where it asks which server to use.
+    /// The address of the steering manifest.
     pub steering: Option<String>,
-    /// The film here and at other servers; empty where there are none.
+    /// The film's addresses here and at other servers; empty if there are no others.
     pub films: Vec<String>,
 }
 
-/// A film, and what its playlists have of it that may change while it stays.
+/// A film, and the parts of its playlists that may change while it stays.
 pub(crate) struct Presented {
     pub wanted: Wanted,
     /// Other renditions that players are offered.
     pub renditions: Vec<Arc<Show>>,
     pub subtitles: Vec<SubtitleTrack>,
-    /// It may still be growing.
+    /// Its growth, if it may still be growing.
     pub recorded: Option<Recorded>,
-    /// It may be at other servers, too.
+    /// Its other servers, if any.
     pub elsewhere: Elsewhere,
 }
 
-/// A playlist that a viewer has asked for.
+/// A playlist requested by a viewer.
 struct PlaylistRequest {
     film: Presented,
     target: Target,
@@ -137,7 +138,7 @@ impl PlaylistRequest {
             |recorded: &Recorded| recorded.at(reelway_clock::now(), reelway_clock::real());
         let token = &self.token;
         let playlists = format!("s={token}");
-        // The edition makes sure that nobody gets segments of a film that took this one's place.
+        // The edition ensures that no player gets segments of a film that replaced this one.
         let segments = |show: &Show| match self.token_in_segments {
             true => format!("v={}&s={token}", show.edition),
             false => format!("v={}", show.edition),
@@ -191,7 +192,8 @@ impl PlaylistRequest {
     }
 }
 
-/// The way from a film's playlists to another film; it is the same at all servers that have both below the same folder.
+/// Returns the relative path from a film's playlists to another film; it is the same at all servers
+/// that have both below the same folder.
 pub(super) fn way(from: &str, to: &str) -> String {
     let folder = from.rfind('/').map_or("", |slash| &from[..=slash]);
     let (from, to) = match to.strip_prefix(folder) {

@@ -1,4 +1,4 @@
-//! Why a player does not get what it asked for, as an answer.
+//! Refusals to players, as answers.
 
 use std::time::Duration;
 
@@ -15,20 +15,21 @@ use crate::flow::MediaError;
 use crate::route::query;
 use crate::viewers::Denied;
 
-/// An answer, or another one that says why not.
+/// An answer, or the one that refuses the request.
 pub(super) type Answered = Result<Answer, Box<Answer>>;
 
-/// There is no such part of a film.
+/// Makes the answer for a missing part of a film.
 pub(super) fn not_here(words: String) -> Box<Answer> {
     Box::new(answer::error(StatusCode::NOT_FOUND, words))
 }
 
-/// A film has no track with this number.
+/// Makes the answer for a missing track.
 pub(super) fn no_track(title: &str, id: u32) -> Box<Answer> {
     not_here(format!("film '{title}' has no track {id}"))
 }
 
-/// Segments of a film that is no more are gone, not exchanged for others.
+/// Refuses segments of a film that was replaced (410), so that they are not mixed with the new
+/// film's.
 pub(super) fn check_edition(show: &Show, request: &Parts) -> Result<(), Box<Answer>> {
     match query(request, "v") {
         Some(edition) if edition != show.edition => {
@@ -42,7 +43,7 @@ pub(super) fn check_edition(show: &Show, request: &Parts) -> Result<(), Box<Answ
     }
 }
 
-/// A viewer is not let in, or not let go on.
+/// Makes the answer for a viewer who may not begin or continue.
 pub(super) fn denied(denied: Denied) -> Box<Answer> {
     Box::new(match denied {
         Denied::Refused(refusal) => {
@@ -61,7 +62,7 @@ pub(super) fn denied(denied: Denied) -> Box<Answer> {
     })
 }
 
-/// A film cannot be served.
+/// Makes the answer for a film that cannot be served.
 pub(super) fn no_film(error: &ShowError) -> Answer {
     use CatalogueError::{NotReady, Unknown, Unplayable};
     use OpenError::{Catalogue, Fault, Open, Replaced};
@@ -86,7 +87,7 @@ pub(super) fn no_film(error: &ShowError) -> Answer {
     answer
 }
 
-/// Media of a film cannot be sent.
+/// Makes the answer for media that cannot be sent.
 pub(super) fn no_media(title: &str, error: &MediaError) -> Box<Answer> {
     let (status, words) = match error {
         MediaError::Ended => (

@@ -22,18 +22,18 @@ use crate::route::{flag, query};
 use crate::speed::{Carried, Speed};
 use crate::viewers::Viewers;
 
-/// Pieces for posters that are sent at once: posters must not be in the way of films.
+/// Maximum number of poster pieces sent at a time: posters must not get in the way of films.
 const POSTERS: usize = 4;
 
 /// The media type of a transport stream.
 const STREAM: &str = "video/mp2t";
 
-/// What segments need.
+/// Serves segments and initialisation segments.
 pub(crate) struct Segments {
     viewers: Arc<Viewers>,
     bodies: Bodies,
     downloads: Arc<Downloads>,
-    /// Pieces for posters that may be on their way.
+    /// Permits for poster pieces being sent.
     posters: Arc<Semaphore>,
 }
 
@@ -65,7 +65,7 @@ impl Segments {
             validators: show.validators(&format!("-{id}-init")),
             media_type: media_type(track.kind),
             len: track.init().len() as u64,
-            // It tells the film's length.
+            // It contains the film's length.
             cache: rule(request, &caller, show.stays(false)),
         };
         let (answer, range) = media.judge(request)?;
@@ -124,7 +124,7 @@ impl Segments {
         self.send((wanted, segment), pieces, request, caller).await
     }
 
-    /// Answers a request for PAT and PMT of the transport stream that a film is.
+    /// Answers a request for PAT and PMT of the film's transport stream.
     pub async fn tables(
         &self,
         wanted: &Wanted,
@@ -158,7 +158,7 @@ impl Segments {
         Ok(answer.map(|_| Body::from(tables)))
     }
 
-    /// Answers a request for a segment of the transport stream that a film is.
+    /// Answers a request for a segment of the film's transport stream.
     pub async fn answer_stream(
         &self,
         wanted: &Wanted,
@@ -197,7 +197,7 @@ impl Segments {
         self.send((wanted, segment), pieces, request, caller).await
     }
 
-    /// Sends a segment, whose `pieces` these are, to a viewer or for a poster.
+    /// Sends a segment, which consists of these `pieces`, to a viewer or for a poster.
     async fn send(
         &self,
         (wanted, segment): (&Wanted, Segment),
@@ -264,19 +264,20 @@ impl Segments {
     }
 }
 
-/// A segment that is asked for.
+/// A requested segment.
 struct Segment {
     media: Media,
     number: u32,
-    /// Of the film.
+    /// Its film times.
     time: Range<Nanos>,
     delivery: Delivery,
-    /// The viewer's flow that it belongs to, and whether that shows where they are.
+    /// The viewer's flow to which it belongs, and whether that shows their position.
     flow: (FlowKind, bool),
 }
 
-/// The flow that tracks of a kind belong to: viewers watch a picture and hear a sound at a time, of whatever rendition. And
-/// whether that flow shows where a viewer is: the picture does, or the sound of a film without one.
+/// Returns the flow of tracks of this kind, since viewers play one video and one audio track at a
+/// time, from any rendition; and whether it shows a viewer's position: video does, or audio in a
+/// film without video.
 fn flow_of(wanted: &Wanted, kind: Kind) -> (FlowKind, bool) {
     let show = wanted.best.as_ref().unwrap_or(&wanted.show);
     let tracks = show.package.tracks();
@@ -287,8 +288,8 @@ fn flow_of(wanted: &Wanted, kind: Kind) -> (FlowKind, bool) {
     (kind.into(), kind == main)
 }
 
-/// How long it may be kept: an address with an edition never has other bytes, if what it names stays. With a token in it, it is
-/// one viewer's own.
+/// Returns the `Cache-Control` value: an address with an edition never gets other bytes, if the
+/// segment stays. If it contains a token, it is private to one viewer.
 fn rule(request: &Parts, caller: &Caller, stays: bool) -> &'static str {
     let edition = query(request, "v").filter(|_| stays);
     match (edition, &caller.token) {

@@ -1,9 +1,10 @@
-//! Content steering (draft-pantos-hls-rfc8216bis, section 7): an HLS player asks from time to time which server to use, and
-//! goes on at another one where the one it uses fails.
+//! Content steering (draft-pantos-hls-rfc8216bis, section 7): an HLS player asks periodically which
+//! server to use, and continues at another one if its server fails.
 //!
-//! It asks another server than the one that it plays from: that one learns in seconds when its neighbour is gone, while a
-//! player would try again for long. The other servers are *pathway clones*, named only here, so that players that know no
-//! content steering ask nothing of them.
+//! It asks a different server from the one it plays from: that server notices within seconds that
+//! its neighbour is gone, while a player would retry for a long time. The other servers are
+//! *pathway clones*, named only in this manifest, so that players without content steering send
+//! them no requests.
 
 use std::sync::Arc;
 
@@ -17,31 +18,32 @@ use super::playlist::way;
 use crate::answer::{self, Answer};
 use crate::films::Show;
 
-/// Seconds after which a player asks again: with what it has loaded it must come over that and the time in which a server
-/// notices that another one is gone.
+/// Seconds after which a player asks again: its buffer must last for this time and the time in
+/// which a server notices that another one is gone.
 const AGAIN: u32 = 5;
-/// The pathway of all that the playlist names.
+/// The pathway of everything in the playlist.
 const NAMED: &str = ".";
 
 /// The servers that a player may use.
 pub(super) struct Servers {
-    /// This one, as viewers reach it.
+    /// This server, as viewers reach it.
     pub own: Place,
-    /// It ends.
+    /// Whether it is stopping.
     pub is_ending: bool,
-    /// Those that play the film, too.
+    /// Other servers that play the film.
     pub others: Vec<Place>,
-    /// All others that are well.
+    /// All other healthy servers.
     pub well: Vec<String>,
 }
 
-/// Where a player that plays a film from this server asks for the manifest.
+/// Returns the manifest's address for a player that plays a film from this server.
 pub(super) fn address(own: &str, others: &[Place]) -> Option<String> {
     let (place, host) = (others.first()?, host(own)?);
     Some(format!("{}/hls/steering.json?at={host}", film(place)))
 }
 
-/// The manifest for a player with this token whose playlist comes from `at` (`host:port`), or from here.
+/// Makes the manifest for a player with this token whose playlist comes from `at` (`host:port`), or
+/// from here.
 pub(super) fn answer(
     (show, renditions): (&Show, &[Arc<Show>]),
     servers: &Servers,
@@ -98,7 +100,8 @@ fn manifest(
     })
 }
 
-/// A server as a pathway: each playlist has another address there. The viewer keeps their token.
+/// Describes a server as a pathway, with its own address for each playlist. The viewer keeps their
+/// token.
 fn clone(place: &Place, ids: &StableIds, token: Option<&str>) -> serde_json::Value {
     let query = token.map(|token| format!("?s={token}")).unwrap_or_default();
     let film = film(place);
@@ -119,7 +122,7 @@ fn clone(place: &Place, ids: &StableIds, token: Option<&str>) -> serde_json::Val
     })
 }
 
-/// A playlist's absolute address; it is relative to the film's multivariant playlist.
+/// Returns a playlist's absolute address, given relative to the film's multivariant playlist.
 fn resolved(film: &str, mut playlist: &str) -> String {
     let mut folder = format!("{film}/hls");
     while let Some(above) = playlist.strip_prefix("../") {
@@ -133,7 +136,7 @@ fn host(address: &str) -> Option<&str> {
     Some(address.split_once("://")?.1)
 }
 
-/// A server's name as a pathway: letters, digits and dashes.
+/// Returns a server's name as a pathway: letters, digits and dashes.
 fn id(place: &Place) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let host = host(&place.http).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Subtitles of a film as WebVTT, made of the files beside it, here or at the server that it comes from, and of the tracks
-//! inside.
+//! Subtitles of a film as WebVTT, made from files beside it, here or at its origin, and from its
+//! subtitle tracks.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use crate::route::query;
 /// Media type (W3C WebVTT, appendix).
 const WEB_VTT: &str = "text/vtt";
 
-/// What subtitles need.
+/// Serves subtitles.
 pub(crate) struct SubtitleTexts {
     films: Arc<Films>,
     desk: Arc<Desk>,
 }
 
-/// Those of this number.
+/// Returns the subtitles with this number.
 pub(super) fn find(
     all: &[SubtitleTrack],
     show: &Show,
@@ -38,7 +38,7 @@ pub(super) fn find(
     })
 }
 
-/// What playlists say of subtitles.
+/// Returns the subtitles as playlists list them.
 pub(super) fn said(all: &[SubtitleTrack]) -> Vec<Subtitles<'_>> {
     let said = all.iter().map(|track| Subtitles {
         number: track.number,
@@ -56,7 +56,7 @@ impl SubtitleTexts {
         SubtitleTexts { films, desk }
     }
 
-    /// Answers a request for the text of a film's subtitles of this number.
+    /// Answers a request for the text of a film's subtitles with this number.
     pub async fn answer(
         &self,
         (show, all): (Arc<Show>, Vec<SubtitleTrack>),
@@ -66,7 +66,8 @@ impl SubtitleTexts {
         let track = find(&all, &show, number)?;
         check_version(&track, request)?;
         let fetched = match track.elsewhere() {
-            // Not at the desk: others do not wait for a server that does not answer.
+            // Not at the desk, so that other requests do not wait for a server that does not
+            // answer.
             Some(file) => Some(self.fetch(&show, file).await?),
             None => None,
         };
@@ -91,7 +92,7 @@ impl SubtitleTexts {
         Ok(answer)
     }
 
-    /// The text of a file at another server.
+    /// Fetches the text of a file from another server.
     async fn fetch(
         &self,
         show: &Show,
@@ -105,7 +106,7 @@ impl SubtitleTexts {
     }
 }
 
-/// A server asks for one version of a file: numbers change when files are added.
+/// Checks that the requested version is still the current one: numbers change when files are added.
 fn check_version(track: &SubtitleTrack, request: &Parts) -> Result<(), Box<answer::Answer>> {
     let version = match &track.source {
         SubtitleSource::Beside(file) => file.version.as_str(),

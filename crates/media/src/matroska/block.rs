@@ -1,40 +1,40 @@
-//! Blocks: frames of a track, one or several (RFC 9559 section 10).
+//! Blocks, which contain one or several frames of a track (RFC 9559 section 10).
 
 use std::ops::Range;
 
 use super::ebml::number;
 
-/// The beginning of a block.
+/// The header of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The track's number.
+    /// The track number.
     pub track: u64,
-    /// Its time from its cluster's, in ticks.
+    /// The time relative to the cluster's, in ticks.
     pub time: i16,
-    /// SimpleBlock's flag: a decoder may start here.
+    /// SimpleBlock's keyframe flag: a decoder may start here.
     pub keyframe: bool,
-    /// Where its frames are, from the beginning of the block's body.
+    /// The positions of the frames, relative to the beginning of the block's body.
     pub frames: Vec<Range<u64>>,
 }
 
-/// Why the beginning of a block cannot be read.
+/// The reason why a block's header cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockError {
     /// More bytes are needed.
     Short,
-    /// It contradicts itself.
+    /// The header contradicts itself.
     Wrong(&'static str),
 }
 
-/// How frames share a block.
+/// The types of lacing.
 const XIPH: u8 = 1;
 const FIXED: u8 = 2;
 const EBML: u8 = 3;
 
 impl Block {
-    /// Reads the beginning of a block whose body has `size` bytes, of which `bytes` are there.
+    /// Parses the header of a block whose body has `size` bytes, of which `bytes` are available.
     pub fn parse(bytes: &[u8], size: u64) -> Result<Block, BlockError> {
-        // Bytes that are not there may be wanted, unless the block has no more.
+        // More bytes can be requested, unless the block has no more.
         let lacks = if bytes.len() as u64 >= size {
             BlockError::Wrong("ends in its own head")
         } else {
@@ -67,7 +67,7 @@ impl Block {
                         if each * (more as u64 + 1) != left {
                             return Err(BlockError::Wrong("does not divide into its frames"));
                         }
-                        // 256 frames would take five bytes.
+                        // 256 empty frames would take just five bytes.
                         if each == 0 && more > 0 {
                             return Err(BlockError::Wrong("has frames without bytes"));
                         }
@@ -85,7 +85,7 @@ impl Block {
             frames.push(from..to);
             from = to;
         }
-        // The last one has what is left.
+        // The last frame takes the rest.
         if from > size {
             return Err(BlockError::Wrong("ends in its own head"));
         }
@@ -99,7 +99,7 @@ impl Block {
     }
 }
 
-/// Reads sizes of frames.
+/// A reader of frame sizes.
 struct Reading<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -113,7 +113,8 @@ impl Reading<'_> {
         Ok(byte)
     }
 
-    /// Sizes of all frames but the last, each the sum of its bytes up to the first below 255.
+    /// Returns the sizes of all frames but the last, each the sum of its bytes up to the first
+    /// below 255.
     fn xiph(&mut self, count: usize) -> Result<Vec<u64>, BlockError> {
         let mut sizes = Vec::with_capacity(count);
         for _ in 0..count {
@@ -130,7 +131,7 @@ impl Reading<'_> {
         Ok(sizes)
     }
 
-    /// Sizes of all frames but the last: the first as it is, the others as differences.
+    /// Returns the sizes of all frames but the last: one absolute, the others as differences.
     fn ebml(&mut self, count: usize) -> Result<Vec<u64>, BlockError> {
         let mut sizes: Vec<u64> = Vec::with_capacity(count);
         for _ in 0..count {

@@ -14,8 +14,8 @@ const ENABLED: u32 = 0x4598;
 const DISPLAY: u32 = 0x80;
 const STRING: u32 = 0x85;
 
-/// The chapters of the edition that is shown if nobody chooses: the first default one, else the first. Nested chapters are left
-/// out, and ordered editions, which put the film together anew.
+/// Returns the chapters of the edition that is shown by default: the first default one, or the
+/// first. Nested chapters are left out, and so are ordered editions, which rearrange the film.
 pub fn parse(body: &[u8]) -> Vec<Chapter> {
     let is = |edition: &Element<'_>, id: u32| {
         let flag = edition.children().first(id);

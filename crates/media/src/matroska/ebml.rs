@@ -1,30 +1,31 @@
-//! EBML (RFC 8794): elements of a number, a size and a body.
+//! EBML (RFC 8794): elements that consist of an ID, a size and a body.
 
-/// Bytes that an element's head takes at most.
+/// The maximum size of an element header in bytes.
 pub const LONGEST_HEAD: usize = 12;
 
-/// The head of an element.
+/// The header of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Its number, with the marker bits.
+    /// The element ID, including the marker bits.
     pub id: u32,
-    /// Bytes of the body; `None`: until something comes that cannot be in it.
+    /// The size of the body in bytes; `None` if unknown: it ends at the first element that cannot
+    /// be a child.
     pub size: Option<u64>,
-    /// Bytes of the head itself.
+    /// The size of the header in bytes.
     pub len: usize,
 }
 
-/// Why a head cannot be read.
+/// The reason why a header cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadError {
     /// More bytes are needed.
     Short,
-    /// There is none.
+    /// The bytes are not a header.
     Wrong,
 }
 
-/// A number of variable length at the beginning of `bytes`: its value without the marker, and its bytes. `None`: it is longer
-/// than that, or none.
+/// Reads a variable-size integer at the beginning of `bytes`; returns its value without the marker,
+/// and its length. `None` if it is truncated or invalid.
 pub fn number(bytes: &[u8]) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
     let len = first.leading_zeros() as usize + 1;
@@ -39,13 +40,13 @@ pub fn number(bytes: &[u8]) -> Option<(u64, usize)> {
     Some((value, len))
 }
 
-/// Whether a number of so many bytes says that a size is unknown: all its bits are ones.
+/// Returns whether a size of this many bytes means "unknown": all its bits are ones.
 fn is_unknown(value: u64, len: usize) -> bool {
     value == (1 << (7 * len)) - 1
 }
 
 impl Head {
-    /// Reads the head at the beginning of `bytes`.
+    /// Parses the header at the beginning of `bytes`.
     pub fn parse(bytes: &[u8]) -> Result<Head, HeadError> {
         let first = *bytes.first().ok_or(HeadError::Short)?;
         let id_len = first.leading_zeros() as usize + 1;
@@ -70,14 +71,14 @@ impl Head {
 /// An element in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Element<'a> {
-    /// Its number.
+    /// The element ID.
     pub id: u32,
-    /// Its body.
+    /// The body.
     pub body: &'a [u8],
 }
 
 impl Element<'_> {
-    /// The body as an unsigned number of at most eight bytes; other bodies count as 0.
+    /// Returns the body as an unsigned integer of at most eight bytes, 0 if it is longer.
     pub fn unsigned(&self) -> u64 {
         match self.body.len() {
             0..=8 => self
@@ -88,7 +89,7 @@ impl Element<'_> {
         }
     }
 
-    /// The body as a number with a fraction; other bodies count as 0.
+    /// Returns the body as a floating-point number, 0 if it has another size.
     pub fn float(&self) -> f64 {
         if let Some(&bytes) = self.body.as_array::<4>() {
             return f32::from_be_bytes(bytes).into();
@@ -98,7 +99,7 @@ impl Element<'_> {
             .map_or(0.0, |bytes| f64::from_be_bytes(*bytes))
     }
 
-    /// The body as text, up to its first zero; `None` if nothing is left.
+    /// Returns the body as text, up to its first NUL; `None` if nothing is left.
     pub fn text(&self) -> Option<String> {
         let end = self.body.iter().position(|byte| *byte == 0);
         let text = String::from_utf8_lossy(&self.body[..end.unwrap_or(self.body.len())]);
@@ -106,18 +107,18 @@ impl Element<'_> {
         (!text.is_empty()).then(|| text.chars().take(1000).collect())
     }
 
-    /// What is in it.
+    /// Iterates over the child elements.
     pub fn children(&self) -> Children<'_> {
         children(self.body)
     }
 }
 
-/// The elements in a body. They end at the first that is not whole.
+/// Iterates over the elements in a body; ends at the first incomplete one.
 pub fn children(body: &[u8]) -> Children<'_> {
     Children { body, at: 0 }
 }
 
-/// See [`children`].
+/// The iterator of [`children`].
 #[derive(Clone, Debug)]
 pub struct Children<'a> {
     body: &'a [u8],
@@ -125,7 +126,7 @@ pub struct Children<'a> {
 }
 
 impl<'a> Children<'a> {
-    /// The first element of this number.
+    /// Returns the first element with this ID.
     pub fn first(mut self, id: u32) -> Option<Element<'a>> {
         self.find(|element| element.id == id)
     }

@@ -1,4 +1,4 @@
-//! The sample entry of a track, made of what Matroska says of it (Encapsulation of Opus in ISOBMFF 4.3).
+//! Builds a track's sample entry from Matroska data (Encapsulation of Opus in ISOBMFF 4.3).
 
 use super::tracks::{Shape, Stated};
 use crate::mp4::{Entry, entry_of};
@@ -7,7 +7,7 @@ use crate::title::Kind;
 use crate::vorbis::OBJECT_TYPE as VORBIS;
 use crate::{PcmConfig, VorbisConfig, vp};
 
-/// Which frames a track's entry is made of, beside what its head says.
+/// The frames needed to build a track's entry, in addition to its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wants {
     /// None.
@@ -16,10 +16,10 @@ pub enum Wants {
     FirstFrame,
 }
 
-/// Bytes of a frame that are looked at.
+/// The number of bytes of a frame that are needed.
 pub const FRAME_HEAD: u64 = 16;
 
-/// Whether the entry of a track with this codec is made of its frames.
+/// Returns which frames the entry of a track with this codec requires.
 pub fn wants(codec: &str) -> Wants {
     match codec {
         "A_AC3" | "A_EAC3" | "V_VP8" | "V_VP9" => Wants::FirstFrame,
@@ -27,10 +27,10 @@ pub fn wants(codec: &str) -> Wants {
     }
 }
 
-/// The entry of a track; `frame` is the beginning of its first frame where that is wanted.
+/// Builds the entry of a track; `frame` is the beginning of its first frame if that is required.
 ///
 /// # Errors
-/// Why it cannot be played, in words.
+/// Why it cannot be played, as text for users.
 pub fn make(track: &Stated, frame: &[u8]) -> Result<Entry, String> {
     let private = &track.private[..];
     let missing = || format!("{} without its configuration", name(&track.codec));
@@ -81,7 +81,7 @@ pub fn make(track: &Stated, frame: &[u8]) -> Result<Entry, String> {
     entry_of(&bytes, kind)
 }
 
-/// The entry of uncompressed sound, whose lowest bytes come first or not.
+/// Returns the entry of uncompressed audio.
 fn pcm(track: &Stated, little_endian: bool) -> Result<Vec<u8>, String> {
     let Shape::Sound {
         rate,
@@ -96,7 +96,7 @@ fn pcm(track: &Stated, little_endian: bool) -> Result<Vec<u8>, String> {
     config.entry(rate).ok_or_else(missing)
 }
 
-/// `vpcC` of VP9; where its rate is not stated it counts as 30 pictures a second.
+/// Returns the `vpcC` box of VP9; a missing frame rate counts as 30 pictures per second.
 fn vp9(track: &Stated, frame: &[u8]) -> Option<Vec<u8>> {
     let Shape::Picture { size, .. } = track.shape else {
         return None;
@@ -106,7 +106,7 @@ fn vp9(track: &Stated, frame: &[u8]) -> Option<Vec<u8>> {
     vp::vp9(frame, size, rate)
 }
 
-/// The headers of MPEG-4 Visual, if they are as short as such are.
+/// Returns the headers of MPEG-4 Visual, or nothing if they are implausibly long.
 fn headers(private: &[u8]) -> &[u8] {
     match private.len() <= 16_000 {
         true => private,
@@ -114,7 +114,7 @@ fn headers(private: &[u8]) -> &[u8] {
     }
 }
 
-/// The sequence header of MPEG-1 or MPEG-2 picture, if it is as short as such are.
+/// Returns the sequence header of MPEG-1 or MPEG-2 video, or nothing if it is implausibly long.
 fn sequence(private: &[u8]) -> &[u8] {
     match private.len() <= 90 {
         true => private,
@@ -122,7 +122,7 @@ fn sequence(private: &[u8]) -> &[u8] {
     }
 }
 
-/// objectTypeIndication of MPEG audio (ISO/IEC 14496-1 table 5): MPEG-2 has the lower sampling rates.
+/// Returns the objectTypeIndication (14496-1 table 5) of MPEG audio: low rates are MPEG-2's.
 fn mpeg_audio(track: &Stated) -> u8 {
     match track.shape {
         Shape::Sound { rate, .. } if rate < 32_000 => 0x69,
@@ -130,7 +130,7 @@ fn mpeg_audio(track: &Stated) -> u8 {
     }
 }
 
-/// What picture is stored as AVI has it, in words: its BITMAPINFOHEADER has a code of four characters.
+/// Describes AVI-style video for users: its BITMAPINFOHEADER contains a four-character code.
 fn as_in_avi(header: &[u8]) -> String {
     match header.get(16..20) {
         Some(code) => format!("picture as in AVI, coded in {}", code.escape_ascii()),
@@ -138,7 +138,7 @@ fn as_in_avi(header: &[u8]) -> String {
     }
 }
 
-/// A codec in words.
+/// Returns the name of a codec for users.
 fn name(codec: &str) -> String {
     let known = match codec {
         "V_MPEG4/ISO/AVC" => "H.264 picture",
@@ -177,7 +177,7 @@ fn name(codec: &str) -> String {
     }
 }
 
-/// `dOps` of an Opus identification header (RFC 7845 section 5.1), whose numbers have the other order of bytes.
+/// Returns `dOps` for an Opus identification header (RFC 7845 section 5.1), which is little-endian.
 fn dops(head: &[u8]) -> Option<Vec<u8>> {
     let (magic, head) = head.split_first_chunk::<8>()?;
     let (fixed, mapping) = head.split_first_chunk::<11>()?;

@@ -1,4 +1,4 @@
-//! Tracks and frames become what the timeline is laid out of.
+//! Turns tracks and frames into the drafts from which the timeline is built.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,31 +18,33 @@ use crate::time::{SECOND, rescale};
 use crate::title::{Container, Kind};
 use crate::{Chapter, Codec, Sound};
 
-/// Ticks a second where the file's own cannot be counted in whole ones.
+/// The timescale in ticks per second if the file's own ticks do not divide a second evenly.
 const MICROSECONDS: u32 = 1_000_000;
-/// Pictures wait no longer than that for those which are shown before them, in seconds.
+/// The longest that a picture waits for pictures that are presented before it, in seconds.
 const MOST_REORDERED: u32 = 10;
-/// No turn, and no other size (ISO/IEC 14496-12 8.3.2).
+/// The identity matrix: no rotation, no scaling (ISO/IEC 14496-12 8.3.2).
 const AS_IT_IS: [i32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
-/// A frame that follows another one in its block has no time of its own.
+/// The time of a frame that follows another one in its block and so has no time of its own.
 const FOLLOWS: i64 = i64::MIN;
 
-/// The frames of a track, in the order of the file.
+/// The frames of a track, in file order.
 #[derive(Debug, Default)]
 pub struct Frames {
-    /// Where they are, and when each is shown, in ticks of the file, or [`FOLLOWS`]: see [`shown`].
+    /// The positions of the frames and their presentation times in ticks of the file, or
+    /// [`FOLLOWS`]; see [`shown`].
     table: SampleTable,
-    /// Ticks of the last one, where its block says it.
+    /// The duration of the last frame in ticks, if its block states it.
     last: Option<i64>,
 }
 
-/// When a frame is shown: until all are known, that is in place of its duration and composition offset.
+/// Returns a frame's presentation time, which is stored in its duration and composition offset
+/// until all frames are known.
 fn shown(frame: Sample) -> i64 {
     i64::from(frame.cts) << 32 | i64::from(frame.duration)
 }
 
 impl Frames {
-    /// None yet; they go into scratch space.
+    /// Creates an empty list that stores its frames in scratch space.
     pub fn new(scratch: &Scratch) -> Frames {
         Frames {
             table: SampleTable::new(scratch),
@@ -50,12 +52,12 @@ impl Frames {
         }
     }
 
-    /// The first one's bytes.
+    /// Returns the byte range of the first frame.
     pub fn first(&self) -> Option<Range<u64>> {
         self.table.iter().next().map(|sample| sample.bytes())
     }
 
-    /// Adds those of a block, the first of which is shown at `at`; the block lasts `last` ticks.
+    /// Adds a block's frames. The first is presented at `at`; the block lasts `last` ticks.
     pub fn add(&mut self, frames: &[Range<u64>], at: i64, sync: bool, last: Option<i64>) {
         for (number, frame) in frames.iter().enumerate() {
             let at = if number == 0 { at } else { FOLLOWS };
@@ -70,12 +72,12 @@ impl Frames {
         self.last = last.filter(|_| frames.len() == 1);
     }
 
-    /// With these times, each longer by as many bytes as it is stored without.
+    /// Returns the samples with these times, each lengthened by the bytes stripped from it.
     fn timed(&self, times: &Times, sound: bool, stripped: u32) -> SampleTable {
         let mut table = SampleTable::new(self.table.scratch());
         for (sample, (duration, cts)) in self.table.iter().zip(times.steps()) {
             table.push(Sample {
-                // Blocks are shorter than 2^31 bytes by more than is stripped.
+                // Blocks are shorter than 2^31 bytes by more than the stripped bytes.
                 size: sample.size + stripped,
                 duration,
                 cts,
@@ -87,7 +89,7 @@ impl Frames {
     }
 }
 
-/// Ticks of a file that are counted in a timescale.
+/// A conversion from ticks of a file to a timescale.
 #[derive(Clone, Copy, Debug)]
 struct Ticks {
     scale: u64,
@@ -95,7 +97,7 @@ struct Ticks {
 }
 
 impl Ticks {
-    /// For ticks of so many nanoseconds.
+    /// Creates a conversion for ticks of this many nanoseconds.
     fn of(scale: u64) -> Ticks {
         let whole = (SECOND as u64).is_multiple_of(scale);
         let timescale = if whole {
@@ -117,29 +119,29 @@ impl Ticks {
     }
 }
 
-/// Everything that a file has said.
+/// Everything read from a file.
 #[derive(Debug, Default)]
 pub struct Film {
     pub info: Info,
-    /// First byte of `Tracks`.
+    /// The offset of `Tracks`.
     pub tracks_at: u64,
     pub tracks: Vec<Stated>,
     pub chapters: Vec<Chapter>,
-    /// By the number of their track.
+    /// The frames by track number.
     pub frames: BTreeMap<u64, Frames>,
     /// Subtitles.
     pub texts: Texts,
-    /// By the number of a track of text, its place among the tracks and among the texts.
+    /// For the number of a text track: its index among the tracks and among the texts.
     pub text_of: BTreeMap<u64, (usize, usize)>,
-    /// How first frames begin, where somebody wants to know it.
+    /// The beginnings of first frames by track number, for codecs that require them.
     pub heads: BTreeMap<u64, Vec<u8>>,
     pub notes: Vec<String>,
-    /// Where what grows with the file goes.
+    /// The scratch space for data that grows with the file.
     pub scratch: Scratch,
 }
 
 impl Film {
-    /// Of which nothing is known yet.
+    /// Creates an empty film.
     pub fn new(scratch: &Scratch) -> Film {
         Film {
             scratch: scratch.clone(),
@@ -147,8 +149,8 @@ impl Film {
         }
     }
 
-    /// Takes the tracks that begin at byte `at`, unless there are some: writers repeat them, and the first are those that
-    /// frames were written for.
+    /// Takes the tracks described at byte `at`, unless there already are some: writers repeat them,
+    /// and frames refer to the first ones.
     pub fn take_tracks(&mut self, at: u64, tracks: Vec<Stated>) {
         if !self.tracks.is_empty() {
             return;
@@ -164,7 +166,7 @@ impl Film {
         }
     }
 
-    /// Adds the cue that a frame holds, which is shown at `shown` for `duration` ticks.
+    /// Adds the cue in a frame, which is presented at `shown` for `duration` ticks.
     pub fn add_cue(&mut self, track: u64, frame: &Text, shown: i64, duration: Option<i64>) {
         let Some((place, number)) = self.text_of.get(&track) else {
             return;
@@ -185,7 +187,7 @@ impl Film {
         self.texts.add(*number, cue);
     }
 
-    /// The index of it, of a file of `len` bytes.
+    /// Builds the index of the file, which has `len` bytes.
     pub fn index(mut self, len: u64) -> Result<Index, IndexError> {
         let mut movie = Movie {
             timescale: 1000,
@@ -202,7 +204,7 @@ impl Film {
             if self.text_of.contains_key(&track.number) {
                 continue;
             }
-            // A second one of the same number has no frames.
+            // A second track of the same number has no frames.
             let frames = self.frames.remove(&track.number).unwrap_or_default();
             match self.draft(&track, &frames) {
                 Ok(draft) => movie.tracks.push(draft),
@@ -253,7 +255,8 @@ impl Film {
         })
     }
 
-    /// A track's ticks a second, and its times; each frame has `stripped` bytes more than are stored.
+    /// Returns a track's ticks per second and its times; `stripped` bytes are missing in each
+    /// stored frame.
     fn times(
         &self,
         track: &Stated,
@@ -281,7 +284,7 @@ impl Film {
         let (rate, frame) = match &entry.codec {
             Codec::Aac(config) => (config.rate, Some(u32::from(config.frame_length))),
             Codec::Ac3 => (rate, Some(1536)),
-            // Layers II and III; layer I is not found in Matroska.
+            // Layers II and III; layer I does not occur in Matroska.
             Codec::MpegAudio(audio) if audio.object_type == 0x6b => (rate, Some(1152)),
             _ => (rate, None),
         };
@@ -304,7 +307,7 @@ impl Film {
     }
 }
 
-/// When pictures are shown; those that share a block, with the first of it.
+/// Returns the presentation times of pictures; those of a block all have that of the first.
 fn shown_pictures(frames: &Frames, ticks: Ticks) -> impl Iterator<Item = i64> + Clone + '_ {
     let mut latest = 0;
     frames.table.iter().map(move |frame| {
@@ -316,7 +319,7 @@ fn shown_pictures(frames: &Frames, ticks: Ticks) -> impl Iterator<Item = i64> + 
     })
 }
 
-/// What a track is that is no picture, no sound and no text that is shown.
+/// Describes a track that is neither video nor audio nor supported text, for users.
 fn other(codec: &str) -> String {
     match codec {
         "S_VOBSUB" | "S_HDMV/PGS" | "S_DVBSUB" | "S_IMAGE/BMP" => {
@@ -327,11 +330,11 @@ fn other(codec: &str) -> String {
     }
 }
 
-/// Why a track is none of the film's.
+/// The reason why a track is not part of the film.
 enum Passed {
-    /// It cannot be played, in words.
+    /// It cannot be played: the reason as text for users.
     Over(String),
-    /// The whole film cannot.
+    /// The whole film cannot be played.
     Wrong(Box<IndexError>),
 }
 

@@ -1,4 +1,4 @@
-//! Numbers of the elements that are walked (RFC 8794, RFC 9559 section 5.1).
+//! IDs of the elements that are visited (RFC 8794, RFC 9559 section 5.1).
 
 pub const EBML: u32 = 0x1a45_dfa3;
 pub const SEGMENT: u32 = 0x1853_8067;
@@ -18,7 +18,7 @@ pub const BLOCK_DURATION: u32 = 0x9b;
 pub const REFERENCE: u32 = 0xfb;
 pub const ADDITIONS: u32 = 0x75a1;
 
-/// What ends a cluster whose size is not known.
+/// Returns whether this element ends a cluster of unknown size.
 pub fn is_in_segment(id: u32) -> bool {
     matches!(
         id,

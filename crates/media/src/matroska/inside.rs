@@ -1,4 +1,4 @@
-//! Elements that the walk over a file is inside of.
+//! The elements that enclose the current position while a file is walked.
 
 use super::block::Block;
 use super::text::Text;
@@ -7,11 +7,11 @@ use super::text::Text;
 #[derive(Debug)]
 pub struct Cluster {
     pub end: Option<u64>,
-    /// Of its blocks, in ticks.
+    /// The time of its blocks, in ticks.
     pub time: i64,
 }
 
-/// A block with what is said of it.
+/// A block and the elements that describe it.
 #[derive(Debug)]
 pub struct Group {
     pub end: u64,
@@ -24,8 +24,8 @@ pub struct Group {
 #[derive(Debug)]
 pub struct Found {
     pub block: Block,
-    /// First byte of its body.
+    /// The offset of its body.
     pub from: u64,
-    /// What its frame holds, of a track of text.
+    /// The contents of its frame, for a text track.
     pub text: Option<Text>,
 }

@@ -1,14 +1,15 @@
-//! Matroska and WebM (RFC 9559) become an [`crate::Index`].
+//! Turns Matroska and WebM (RFC 9559) into an [`crate::Index`].
 //!
-//! [`reader`] walks the elements of the file and asks for their heads, and for little more: `Info` and `Tracks` are read whole
-//! ([`tracks`]), of each block only its beginning ([`block`]). Frames lie in the file as they are played, so that everything after
-//! the index reads them there, as in MP4: [`entry`] makes the sample entries that MP4 would have. Matroska does not say when
-//! frames are decoded: [`times`] works it out. [`film`] puts all of it together.
+//! [`reader`] walks the elements of the file and requests little more than their headers: `Info`
+//! and `Tracks` are read whole ([`tracks`]), blocks only at their beginning ([`block`]). Frames are
+//! contiguous in the file, so everything after the index reads them there, as in MP4; [`entry`]
+//! makes the sample entries that MP4 would have. Matroska does not state when frames are decoded:
+//! [`times`] derives it. [`film`] puts everything together.
 //!
-//! Subtitles are read as the blocks are walked ([`text`]), even where they are compressed once more.
+//! Subtitles are read while the blocks are walked ([`text`]), even if they are compressed.
 //!
-//! Frames that are stored without their first bytes (header stripping) are played from a view of the file ([`view`]). Other tracks
-//! whose frames are not stored as they are (compression, encryption) are passed over, and noted.
+//! Frames stored without their first bytes (header stripping) are played from a view of the file
+//! ([`view`]). Other tracks with encoded frames (compression, encryption) are skipped and noted.
 
 mod block;
 mod chapters;

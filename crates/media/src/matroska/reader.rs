@@ -1,4 +1,4 @@
-//! Which bytes of a file are needed next, until all of its blocks are known.
+//! Determines which bytes of a file are needed next, until all of its blocks are known.
 
 use std::ops::Range;
 
@@ -20,53 +20,53 @@ use crate::scratch::Scratch;
 use crate::texts::MOST_CUE;
 use crate::time::{MAX_SECONDS, SECOND};
 
-/// Bytes asked for at an element that may be passed over: its head, and a block's.
+/// Bytes requested at an element that may be skipped: its header, and a block's.
 const WINDOW: u64 = 32;
-/// Longest list of chapters that is read, in bytes.
+/// The longest list of chapters that is read, in bytes.
 const MAX_CHAPTERS: u64 = 1 << 20;
-/// Longest additions to a block of text that are read, in bytes.
+/// The longest additions to a text block that are read, in bytes.
 const MAX_ADDITIONS: u64 = 4 << 10;
-/// Longest block: its frames fit their records, with what they are stored without.
+/// The longest block, such that its frames fit their records together with stripped bytes.
 const MAX_BLOCK: u64 = (1 << 31) - 1024;
-/// Longest beginning of a block: the sizes of 256 frames.
+/// The longest header of a block: the sizes of 256 frames.
 const MAX_BLOCK_HEAD: u64 = 1 << 20;
 
-/// Whether a file that begins with these bytes is of this kind.
+/// Returns whether a file that begins with these bytes is Matroska.
 pub fn begins(bytes: &[u8]) -> bool {
     bytes.starts_with(&EBML.to_be_bytes())
 }
 
-/// What is done next.
+/// The current step of indexing.
 #[derive(Debug)]
 enum Phase {
-    /// The elements are walked.
+    /// The elements are being walked.
     Walking,
-    /// These bytes of first frames are wanted, by track number.
+    /// These bytes of first frames are needed, by track number.
     Heads(Vec<(u64, Range<u64>)>),
-    /// All is known.
+    /// Everything is known.
     Known,
 }
 
-/// What comes of an element.
+/// The result of handling an element.
 enum Next {
-    /// The next one.
+    /// Continue with the next element.
     Element,
-    /// So many bytes of this one are wanted.
+    /// So many bytes of this element are needed.
     Bytes(u64),
-    /// Nothing: the film ends here.
+    /// The film ends here.
     End,
 }
 
-/// Walks the elements of a file: it says which bytes it needs, and is fed them.
+/// Walks the elements of a file: it requests the bytes it needs, and is fed them.
 #[derive(Debug)]
 pub struct Reader {
     len: u64,
     options: IndexOptions,
     phase: Phase,
-    /// First byte of the element that is next.
+    /// The offset of the next element.
     at: u64,
     wanted: Range<u64>,
-    /// Where the segment ends, once it has begun.
+    /// The end of the segment, once it has begun.
     segment: Option<u64>,
     cluster: Option<Cluster>,
     group: Option<Group>,
@@ -75,7 +75,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// For a file of `file_len` bytes, whose frames go into scratch space.
+    /// Creates a reader for a file of `file_len` bytes, whose frames go into scratch space.
     pub fn new(file_len: u64, options: IndexOptions, scratch: &Scratch) -> Self {
         Reader {
             len: file_len,
@@ -119,7 +119,7 @@ impl Reader {
         }
     }
 
-    /// Deals with all elements that begin in these bytes.
+    /// Handles all elements that begin in these bytes.
     fn walk(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
         let start = self.wanted.start;
         loop {
@@ -138,7 +138,7 @@ impl Reader {
             match next {
                 Next::Element => {}
                 Next::Bytes(wanted) if have.len() as u64 >= wanted.min(left) => {
-                    // It would go past the end of the file.
+                    // The element extends past the end of the file.
                     self.note_cut();
                     return self.end();
                 }
@@ -151,7 +151,7 @@ impl Reader {
         }
     }
 
-    /// Leaves what ends here.
+    /// Leaves the elements that end here.
     fn leave(&mut self) {
         if let Some(group) = self.group.take_if(|group| self.at >= group.end)
             && let Some(found) = group.block
@@ -162,7 +162,7 @@ impl Reader {
             .take_if(|cluster| cluster.end.is_some_and(|end| self.at >= end));
     }
 
-    /// Deals with the element at `self.at`, of which `have` is the beginning; the file has `left` bytes from there.
+    /// Handles the element at `self.at`, which begins with `have`; `left` bytes remain in the file.
     fn element(&mut self, have: &[u8], left: u64) -> Result<Next, IndexError> {
         let head = match Head::parse(have) {
             Ok(head) => head,
@@ -184,7 +184,7 @@ impl Reader {
         };
         debug_assert!(head.len <= LONGEST_HEAD);
         let room = left - head.len as u64;
-        // Of what may have no size, only what has no end is longer than the file.
+        // Of elements that may have no size, only one of unknown size exceeds the file.
         let size = head.size.unwrap_or(room);
         let is_cut = size > room;
         if self.segment.is_none() {
@@ -223,7 +223,7 @@ impl Reader {
         }
     }
 
-    /// What comes before the segment.
+    /// Handles an element before the segment.
     fn before_segment(&mut self, head: Head, size: u64, is_cut: bool) -> Result<Next, IndexError> {
         if head.id != SEGMENT {
             return match is_cut || head.size.is_none() {
@@ -240,7 +240,7 @@ impl Reader {
         Ok(Next::Element)
     }
 
-    /// Goes behind an element.
+    /// Skips an element.
     fn pass_over(&mut self, head: Head, size: u64, is_cut: bool) -> Next {
         if is_cut {
             self.note_cut();
@@ -250,7 +250,7 @@ impl Reader {
         Next::Element
     }
 
-    /// Reads an element as a whole.
+    /// Reads a whole element.
     fn whole(&mut self, head: Head, size: u64, have: &[u8]) -> Result<Next, IndexError> {
         let name = match head.id {
             INFO => "Segment/Info",
@@ -352,7 +352,7 @@ impl Reader {
         Ok(self.pass_over(head, size, self.at + head.len as u64 + size > self.len))
     }
 
-    /// The beginning of a block, or what is wanted for it.
+    /// Reads the header of a block, or returns what is needed for it.
     fn block(&self, head: Head, size: u64, have: &[u8]) -> Result<Result<Found, Next>, IndexError> {
         let end = self.at + head.len as u64 + size;
         if end > self.len {
@@ -401,7 +401,7 @@ impl Reader {
         }
     }
 
-    /// Adds the frames of a block, or the cue that it holds.
+    /// Adds the frames or the cue of a block.
     fn add(&mut self, found: &Found, sync: bool, duration: Option<i64>) {
         let Some(cluster) = &self.cluster else {
             return;
@@ -430,9 +430,9 @@ impl Reader {
         of.add(&frames, shown, sync, duration);
     }
 
-    /// All blocks are known.
+    /// Handles the end of the blocks.
     fn end(&mut self) -> Result<(), IndexError> {
-        // A group that is cut off has its block all the same.
+        // A truncated group still has its block.
         if let Some(group) = &mut self.group {
             group.end = self.at;
         }
@@ -459,7 +459,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The element that everything else is in.
+    /// Returns the name of the outermost element.
     fn place(&self) -> &'static str {
         match self.segment {
             Some(_) => "Segment",
@@ -482,7 +482,7 @@ impl Reader {
         self.film.notes.push(note);
     }
 
-    /// An error of the element at `self.at`.
+    /// Returns an error that concerns the element at `self.at`.
     fn error(&self, path: &str, kind: IndexErrorKind, problem: String) -> IndexError {
         IndexError {
             path: path.to_owned(),
@@ -493,7 +493,7 @@ impl Reader {
     }
 }
 
-/// The number that an element's body is; `None`: it is not there yet.
+/// Returns the body of an element as an integer; `None` if it has not been read yet.
 fn number(head: Head, size: u64, have: &[u8]) -> Option<u64> {
     let body = have.get(head.len..)?.get(..size.min(8) as usize)?;
     Some(Element { id: head.id, body }.unsigned())

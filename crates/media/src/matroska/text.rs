@@ -1,29 +1,29 @@
-//! Tracks of text (RFC 9559 section 5.1.4.1, the list of codecs: subtitles), and the frames in which they are.
+//! Text tracks (RFC 9559 section 5.1.4.1 and the list of subtitle codecs) and their frames.
 
 use super::ebml::children;
 use super::tracks::{Encoding, Stated};
 use crate::text::{Document, TextForm, TextTrack};
 use crate::texts::MOST_CUE;
 
-/// How a frame holds a cue.
+/// The cue format of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
-    /// Its text, of this form.
+    /// The text alone, in this form.
     Text(TextForm),
-    /// As WebM has it: a line with an identifier, one with settings, and the text of WebVTT.
+    /// The format of WebM: a line with an identifier, a line with settings, and the WebVTT text.
     Lines,
 }
 
-/// A frame of text, and what stands beside it.
+/// A text frame and its additions.
 #[derive(Debug)]
 pub struct Text {
-    /// Its bytes.
+    /// The bytes of the frame.
     pub frame: Vec<u8>,
-    /// Settings of WebVTT, mostly none.
+    /// WebVTT cue settings, usually empty.
     pub settings: String,
 }
 
-/// How the frames of a codec hold their cues; `None`: it is no text, or none that is shown.
+/// Returns the cue format of a codec; `None` if it is not supported text.
 pub fn holds(codec: &str) -> Option<Holds> {
     Some(match codec {
         "S_TEXT/UTF8" | "S_TEXT/ASCII" => Holds::Text(TextForm::SubRip),
@@ -34,7 +34,7 @@ pub fn holds(codec: &str) -> Option<Holds> {
     })
 }
 
-/// The track of text that is stated, without cues; `None`: it is none that can be read.
+/// Returns the text track without cues; `None` if it cannot be read.
 pub fn track(stated: &Stated) -> Option<TextTrack> {
     let form = match holds(&stated.codec)? {
         Holds::Text(form) => form,
@@ -53,7 +53,7 @@ pub fn track(stated: &Stated) -> Option<TextTrack> {
     })
 }
 
-/// Settings and text of the cue in a frame; `None`: it cannot be read.
+/// Returns settings and text of the cue in a frame; `None` if it cannot be read.
 pub fn cue(stated: &Stated, frame: &[u8]) -> Option<(String, Vec<u8>)> {
     let frame = match &stated.kept {
         Encoding::AsIs => frame.to_vec(),
@@ -74,7 +74,7 @@ pub fn cue(stated: &Stated, frame: &[u8]) -> Option<(String, Vec<u8>)> {
     }
 }
 
-/// Settings of a cue that stand beside its block (BlockAdditions): a line with them, then one with its identifier.
+/// Returns the cue settings in a block's BlockAdditions: the first line, before an identifier.
 pub fn settings_beside(body: &[u8]) -> String {
     let more = children(body).first(0xa6);
     let additional = more.as_ref().and_then(|more| more.children().first(0xa5));

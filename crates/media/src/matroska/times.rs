@@ -1,4 +1,5 @@
-//! When frames are decoded and for how long: Matroska says only when they are shown, and rounds that, mostly to milliseconds.
+//! Derives when and for how long frames are decoded. Matroska states only presentation times,
+//! usually rounded to milliseconds.
 
 use std::collections::VecDeque;
 
@@ -7,14 +8,14 @@ use crate::spool::Spool;
 use crate::time::rescale;
 use crate::words::Words;
 
-/// Times of a track in its ticks.
+/// The times of a track, in its ticks.
 #[derive(Clone, Debug, Default)]
 pub struct Times {
-    /// When the first frame is decoded.
+    /// The decode time of the first frame.
     pub first: i64,
-    /// When the last one ends.
+    /// The end of the last frame.
     pub end: i64,
-    /// For each frame, four bytes each: how long until the next one is decoded, and how long until it is shown itself.
+    /// For each frame, in four bytes each: the time to the next decode time, and to presentation.
     steps: Spool<8>,
 }
 
@@ -30,7 +31,8 @@ impl Times {
         self.steps.push([a, b, c, d, e, f, g, h]);
     }
 
-    /// For each frame, in order of decoding: how long until the next one is, and how long until it is shown itself.
+    /// Returns, for each frame in decode order, the time to the next frame's decode time, and to
+    /// its own presentation.
     pub fn steps(&self) -> impl Iterator<Item = (u32, i32)> + '_ {
         self.steps.records().map(|[a, b, c, d, e, f, g, h]| {
             (
@@ -41,14 +43,16 @@ impl Times {
     }
 }
 
-/// Nothing lasts longer: ticks of a frame fit its record.
+/// The maximum duration: a frame's ticks fit its record.
 const MAX_STEP: i64 = i32::MAX as i64;
 
-/// Pictures wait for so many others at most that are decoded after them and shown before them (ISO/IEC 14496-10 annex A.3.1).
+/// The maximum number of pictures that are decoded after and presented before a given one (ISO/IEC
+/// 14496-10 annex A.3.1).
 const DEEPEST: usize = 16;
 
-/// Times of pictures that are shown at `shown`, in order of decoding; the last one for `last` ticks, if that is known. `None`: the
-/// times go back further than any order of decoding explains (`most` ticks; more where pictures are few and far between).
+/// Returns the times of pictures that are presented at `shown`, in decode order. The last one lasts
+/// `last` ticks, if known. `None` if the times go back further than reordering explains (`most`
+/// ticks; more at low picture rates).
 pub fn pictures(
     shown: impl Iterator<Item = i64> + Clone,
     last: Option<i64>,
@@ -56,8 +60,8 @@ pub fn pictures(
     scratch: &Scratch,
 ) -> Option<Times> {
     let sorted = Words::sorted(shown.clone(), scratch);
-    // The i-th picture is decoded when the i-th of all is shown, less what makes none late: the time that the pictures wait
-    // which are shown out of order.
+    // The i-th picture is decoded at the i-th presentation time in ascending order, minus a delay
+    // that makes no picture late: the reordering delay.
     let behind = shown.clone().zip(sorted.iter()).map(|(own, nth)| nth - own);
     if let Some(furthest) = behind.clone().max()
         && furthest > most
@@ -65,15 +69,15 @@ pub fn pictures(
     {
         return None;
     }
-    // Of a recording, pictures are still to come that are shown before its last ones. These do not tell how long pictures wait:
-    // the times of all others would change when it grows.
+    // In a recording, pictures to be presented before the last ones may still follow. The last ones
+    // do not count for the delay: the times of all others would change when the recording grows.
     let count = sorted.len();
     let settled = match count > 2 * DEEPEST {
         true => count - DEEPEST,
         false => count,
     };
     let delay = behind.take(settled).max().unwrap_or(0).max(0);
-    // None is decoded after it is shown, nor after a later one is.
+    // No picture is decoded after it or a later one is presented.
     let mut latest: Vec<i64> = shown.clone().skip(settled).collect();
     for nth in (1..latest.len()).rev() {
         latest[nth - 1] = latest[nth - 1].min(latest[nth]);
@@ -96,14 +100,14 @@ pub fn pictures(
     Some(times)
 }
 
-/// The least that lies between two neighbours.
+/// Returns the smallest distance between neighbours.
 fn shortest_step(sorted: &Words) -> i64 {
     let pairs = sorted.iter().zip(sorted.iter().skip(1));
     let steps = pairs.map(|(one, next)| next - one);
     steps.filter(|step| *step > 0).min().unwrap_or(0)
 }
 
-/// The median of what lies between two neighbours.
+/// Returns the median distance between neighbours.
 fn usual_step(sorted: &Words, scratch: &Scratch) -> i64 {
     let pairs = sorted.iter().zip(sorted.iter().skip(1));
     let steps = pairs.map(|(one, next)| next - one).filter(|step| *step > 0);
@@ -111,16 +115,16 @@ fn usual_step(sorted: &Words, scratch: &Scratch) -> i64 {
     steps.get(steps.len() / 2).unwrap_or(0)
 }
 
-/// A frame of sound.
+/// An audio frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// When it begins, in ticks of the file; `None`: it follows another one in its block.
+    /// Its start in ticks of the file; `None` if it follows another frame in its block.
     pub start: Option<i64>,
-    /// Its samples, where that is known.
+    /// Its number of samples, if known.
     pub length: Option<u32>,
 }
 
-/// Frames of sound, those that come next in view.
+/// An iterator over audio frames with lookahead.
 struct Ahead<I> {
     frames: I,
     seen: VecDeque<Heard>,
@@ -131,7 +135,7 @@ impl<I: Iterator<Item = Heard>> Ahead<I> {
         self.seen.pop_front().or_else(|| self.frames.next())
     }
 
-    /// The next start that is stated, and how many frames lie ahead of it. A block has few.
+    /// Returns the next stated start and the number of frames before it, which is small in a block.
     fn next_start(&mut self) -> Option<(usize, i64)> {
         let mut seen = self.seen.iter().enumerate();
         let found = seen.find_map(|(nth, frame)| Some((nth, frame.start?)));
@@ -148,15 +152,16 @@ impl<I: Iterator<Item = Heard>> Ahead<I> {
     }
 }
 
-/// Times of sound frames at `rate` samples a second; their starts are in ticks of `timescale`. What is stated is rounded, so a frame
-/// begins where the one before it ended, unless its block states another time by more than rounding explains.
+/// Returns the times of audio frames at `rate` samples per second, whose starts are in ticks of
+/// `timescale`. Starts are rounded, so a frame begins where the previous one ends, unless its block
+/// states a time that differs by more than rounding explains.
 pub fn sound(
     frames: impl Iterator<Item = Heard>,
     timescale: u32,
     rate: u32,
     scratch: &Scratch,
 ) -> Times {
-    // Rounding to a tick, by writers that add up rounded times to two.
+    // Rounding errors of one tick, or of two by writers that add up rounded times.
     let most_off = rescale(2, timescale, rate).max(1);
     let mut at = Words::new(scratch);
     let mut before = None;
@@ -167,7 +172,7 @@ pub fn sound(
         let last = at.last();
         let follows = match (last, before) {
             (Some(last), Some(frame)) => Some(last + i64::from(frame)),
-            // Frames of different lengths in one block: until the next block, evenly.
+            // Frames of different lengths in one block are spaced evenly until the next block.
             (Some(last), None) if stated.is_none() => frames.next_start().map(|(between, next)| {
                 let next = rescale(next, timescale, rate);
                 last + (next - last).max(0) / (between as i64 + 2)
@@ -179,7 +184,7 @@ pub fn sound(
             (Some(stated), _) => stated,
             (None, follows) => follows.or(last).unwrap_or(0),
         };
-        // Sound does not go back.
+        // Audio times do not go back.
         at.push(last.map_or(begin, |last| begin.max(last)));
         before = length;
     }
@@ -262,7 +267,7 @@ mod tests {
 
     #[test]
     fn rounded_times_of_sound_do_not_show() {
-        // AAC at 44.1 kHz: 23.22 ms a frame.
+        // AAC at 44.1 kHz: 23.22 ms per frame.
         let starts: Vec<_> = (0..1000)
             .map(|n| Some((n * 1_024_000 + 22_050) / 44_100))
             .collect();
@@ -295,7 +300,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_picture_is_decoded_after_it_is_shown(mut shown in proptest::collection::vec(0i64..100_000, 0..200)) {
-            // Decoded in an order that differs from theirs a little.
+            // Decoded in an order that differs slightly from the presentation order.
             shown.sort_unstable();
             shown.chunks_mut(4).for_each(<[i64]>::reverse);
             let times = pictures(&shown, None, i64::MAX).unwrap();

@@ -1,25 +1,25 @@
-//! `Info` and `Tracks`: what a Matroska file says of itself and of its tracks (RFC 9559 section 5.1).
+//! `Info` and `Tracks`: the descriptions of a Matroska file and its tracks (RFC 9559 section 5.1).
 
 use super::ebml::{Element, children};
 use crate::places::MAX_STRIPPED;
 use crate::time::{Nanos, SECOND};
 use crate::wall_clock::since_2001;
 
-/// Tracks beyond this are no film's.
+/// The maximum number of tracks.
 pub const MAX_TRACKS: usize = 1024;
-/// Most bytes of all that describes them: it is kept several times.
+/// The maximum bytes of all track descriptions, of which several copies are kept.
 pub const MOST_BYTES: u64 = 8 << 20;
-/// Longest CodecPrivate that is kept.
+/// The longest CodecPrivate that is kept.
 const MAX_PRIVATE: usize = 1 << 20;
 
-/// What `Info` says.
+/// The contents of `Info`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Info {
-    /// Nanoseconds of a tick.
+    /// Nanoseconds per tick.
     pub scale: u64,
     /// The film's name.
     pub name: Option<String>,
-    /// The date of its time 0, ns since 1970.
+    /// The wall-clock time at the film's time 0, in ns since 1970.
     pub date: Option<Nanos>,
 }
 
@@ -34,17 +34,17 @@ impl Default for Info {
 }
 
 impl Info {
-    /// Reads the body of `Info`.
+    /// Parses the body of `Info`.
     pub fn parse(body: &[u8]) -> Info {
         let mut info = Info::default();
         for child in children(body) {
             match child.id {
-                // A tick of more than a second is none.
+                // Ticks of more than a second are invalid.
                 0x2a_d7b1 if (1..=SECOND as u64).contains(&child.unsigned()) => {
                     info.scale = child.unsigned();
                 }
                 0x7ba9 => info.name = child.text(),
-                // Signed.
+                // The date is signed.
                 0x4461 if child.body.len() == 8 => info.date = since_2001(child.unsigned() as i64),
                 _ => {}
             }
@@ -53,83 +53,83 @@ impl Info {
     }
 }
 
-/// What a track is.
+/// The kind of a track and its properties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
-    /// Pictures.
+    /// Video.
     Picture {
         /// Coded width and height in pixels.
         size: (u16, u16),
-        /// Of a pixel, width to height.
+        /// Pixel aspect ratio, width to height.
         aspect: (u32, u32),
-        /// Shown width and height, 16.16.
+        /// Display width and height, 16.16.
         display: (u32, u32),
     },
-    /// Sound.
+    /// Audio.
     Sound {
-        /// Samples a second.
+        /// Sampling rate in Hz.
         rate: u32,
         /// Channels.
         channels: u16,
-        /// Bits of a number of uncompressed sound; 0: not stated.
+        /// Bits per sample of uncompressed audio; 0 if not stated.
         bits: u8,
     },
-    /// Something else: subtitles, buttons.
+    /// Anything else: subtitles, buttons.
     #[default]
     Other,
 }
 
-/// A track as `Tracks` states it.
+/// A track as described in `Tracks`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stated {
-    /// By which blocks name it.
+    /// The number by which blocks refer to it.
     pub number: u64,
-    /// What it is.
+    /// The kind of track.
     pub shape: Shape,
     /// CodecID.
     pub codec: String,
     /// CodecPrivate.
     pub private: Vec<u8>,
-    /// Language, `None` for undetermined.
+    /// The language, `None` if undetermined.
     pub language: Option<String>,
-    /// Its own name.
+    /// The track's own name.
     pub name: Option<String>,
-    /// Whether players take it without being asked.
+    /// Whether players choose it by default.
     pub enabled: bool,
-    /// Whether they show it unless a viewer chooses otherwise; it says so itself.
+    /// Whether the file explicitly says that it is shown unless viewers choose otherwise.
     pub default: bool,
-    /// Whether it is only what is said in another language than the film's.
+    /// Whether it covers only speech in a language other than the film's.
     pub forced: bool,
-    /// Whether it is for people who do not hear well.
+    /// Whether it is for the deaf and hard of hearing.
     pub sdh: bool,
-    /// Nanoseconds of a frame, if all have the same.
+    /// The duration of a frame in nanoseconds, if all have the same.
     pub frame: Option<u64>,
-    /// Nanoseconds by which its times are too late.
+    /// The delay in nanoseconds that must be subtracted from its times.
     pub delay: u64,
-    /// How its frames are kept.
+    /// The encoding of its stored frames.
     pub kept: Encoding,
 }
 
-/// How frames are kept in the file (ContentEncodings).
+/// How stored frames are encoded (ContentEncodings).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Encoding {
-    /// As they are.
+    /// Not encoded.
     #[default]
     AsIs,
-    /// Without these bytes, with which each of them begins (header stripping).
+    /// Without these first bytes, which all frames have in common (header stripping).
     WithoutHead(Vec<u8>),
-    /// Compressed once more, by zlib.
+    /// Compressed additionally with zlib.
     Deflated,
-    /// So that they cannot be read, for this reason.
+    /// In an unsupported way, for this reason.
     Not(&'static str),
 }
 
-/// Why frames that are compressed are not played, and what undoes it.
+/// The reason why compressed frames are not played, with a remedy.
 const COMPRESSED: &str =
     "its frames are compressed once more, which `ffmpeg -i FILE -c copy NEW.mkv` undoes";
 
 impl Encoding {
-    /// What each frame of picture or sound begins with that is not in the file.
+    /// Returns the bytes stripped from the beginning of each stored video or audio frame.
     ///
     /// # Errors
     /// Why such frames cannot be played.
@@ -146,7 +146,7 @@ impl Encoding {
     }
 }
 
-/// Reads the body of `Tracks`.
+/// Parses the body of `Tracks`.
 pub fn parse(body: &[u8]) -> Vec<Stated> {
     let entries = children(body).filter(|child| child.id == 0xae);
     entries
@@ -158,7 +158,7 @@ pub fn parse(body: &[u8]) -> Vec<Stated> {
 fn track(entry: &Element) -> Stated {
     let mut track = Stated {
         enabled: true,
-        language: Some("eng".into()), // what no language means
+        language: Some("eng".into()), // the meaning of a missing language
         ..Stated::default()
     };
     let (mut kind, mut tag) = (0, None);
@@ -197,9 +197,9 @@ fn language(child: &Element) -> Option<String> {
     crate::mp4::language_tag(child.body)
 }
 
-/// How frames are kept that are encoded in these ways (ContentEncodings).
+/// Returns the encoding that results from these ContentEncodings.
 fn kept(encodings: &Element) -> Encoding {
-    // Those that are not of frames are of CodecPrivate.
+    // Encodings without frames in their scope concern CodecPrivate.
     let scope = |encoding: &Element| {
         let scope = encoding.children().first(0x5032);
         scope.map_or(1, |scope| scope.unsigned())
@@ -238,7 +238,7 @@ fn picture(video: Option<Element>) -> Shape {
     };
     let side = |id: u32| u16::try_from(number(id)).unwrap_or(0);
     let size = (side(0xb0), side(0xba));
-    // In pixels; other units are of their ratio only.
+    // Display size in pixels; other units only matter as a ratio.
     let shown = |id: u32, own: u16| match number(id) {
         0 => u32::from(own),
         shown => shown.min(0xffff) as u32,
@@ -256,7 +256,7 @@ fn picture(video: Option<Element>) -> Shape {
     }
 }
 
-/// 0 if one of them is.
+/// Returns 0 if one of the numbers is 0.
 fn common_divisor(a: u32, b: u32) -> u32 {
     let (mut a, mut b) = if a == 0 { (0, 0) } else { (a, b) };
     if b == 0 {
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(common_divisor(5, 0), 0);
     }
 
-    /// The track whose frames are encoded in this way.
+    /// Returns the track with this frame encoding.
     fn encoded(how: &[u8]) -> Stated {
         let encodings = element(0x6d80, &element(0x6240, how));
         parse(&element(0xae, &encodings)).remove(0)

@@ -1,6 +1,6 @@
-//! The view of a film whose frames are stored without their first bytes (header stripping): the file, with those bytes put before
-//! each such frame. What lies between frames stays, so that a byte of the view is found in the file by how many bytes were put before
-//! it.
+//! The view of a film with header stripping: the file, with the stripped bytes put back before each
+//! such frame. Bytes between frames remain, so the position of a view byte in the file follows from
+//! the number of bytes put back before it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,11 +15,11 @@ use crate::places::{Filled, Place, STEP, View, WITH_HEADS};
 use crate::samples::{Sample, SampleTable, Samples, SamplesError};
 use crate::title::{Title, Track};
 
-/// Samples that are looked up at once.
+/// The number of samples read at once.
 const AT_ONCE: u32 = 64;
 
-/// Gives a film its view, of a file of `len` bytes, if any of its frames is stored without its first bytes. Their lengths count these
-/// bytes already.
+/// Gives a film its view, if any of its frames are stored without their first bytes. `len` is the
+/// size of the file. The frames' lengths already include these bytes.
 ///
 /// # Errors
 /// The view would be too long.
@@ -50,7 +50,7 @@ pub fn put_heads(index: &mut Index, len: u64) -> Result<(), IndexError> {
         .iter()
         .map(|table| SampleTable::new(table.scratch()))
         .collect();
-    // Where in the file the next sample of each track begins.
+    // The offset in the file of the next sample of each track.
     let mut next = BinaryHeap::new();
     for (track, samples) in samples.iter_mut().enumerate() {
         next.extend(samples.peek().map(|first| Reverse((first.offset, track))));
@@ -88,7 +88,7 @@ pub fn put_heads(index: &mut Index, len: u64) -> Result<(), IndexError> {
             places.push(none);
         }
         track.places = places.finish();
-        // The frames lie further apart.
+        // The frames are now further apart.
         let dts = track.groups.first().map_or(0, |first| first.dts);
         track.groups = group(
             table.iter(),
@@ -106,34 +106,34 @@ pub fn put_heads(index: &mut Index, len: u64) -> Result<(), IndexError> {
     Ok(())
 }
 
-/// Bytes that are put before a frame.
+/// Bytes put back before a frame.
 #[derive(Debug)]
 struct Put {
-    /// Where they begin in the view.
+    /// Their position in the view.
     at: u64,
     head: Arc<[u8]>,
-    /// How many bytes are put before them, where the index says so.
+    /// The number of bytes put back before them, if the index states it.
     before: Option<u64>,
 }
 
 impl Put {
-    /// How many of them lie before byte `at` of the view.
+    /// Returns how many of them lie before byte `at` of the view.
     fn up_to(&self, at: u64) -> u64 {
         at.saturating_sub(self.at).min(self.head.len() as u64)
     }
 }
 
-/// The making of some bytes of such a view.
+/// The process of making some bytes of such a view.
 #[derive(Debug)]
 pub struct Filling {
     range: Range<u64>,
     puts: Vec<Put>,
-    /// Bytes of the file that the part has; `None`: the index contradicts itself.
+    /// The bytes of the file that the part contains; `None` if the index contradicts itself.
     has: Option<Range<u64>>,
 }
 
 impl Filling {
-    /// Of these bytes of the view of a film.
+    /// Starts making these bytes of the view of a film.
     ///
     /// # Errors
     /// The film's sample records cannot be read.
@@ -160,7 +160,7 @@ impl Filling {
         })
     }
 
-    /// Bytes of the file that are needed: one at least, as nobody reads none.
+    /// Returns the byte range of the file that is needed: at least one byte, as no read is empty.
     pub fn wanted(&self) -> Range<u64> {
         match &self.has {
             Some(has) if has.is_empty() => has.start.saturating_sub(1)..has.start.max(1),
@@ -169,7 +169,7 @@ impl Filling {
         }
     }
 
-    /// Makes the bytes, of those that are wanted of the file.
+    /// Makes the bytes from the requested bytes of the file.
     pub fn fill(&self, file: &[u8], into: &mut [u8]) -> Filled {
         match self.copy(file, into) {
             Some(()) => Filled::Whole,
@@ -177,7 +177,7 @@ impl Filling {
         }
     }
 
-    /// `None`: they are not those.
+    /// Returns `None` if these are not the bytes of the indexed file.
     fn copy(&self, file: &[u8], into: &mut [u8]) -> Option<()> {
         let has = self.has.as_ref()?;
         let size = usize::try_from(has.end - has.start).ok()?;
@@ -191,7 +191,7 @@ impl Filling {
             let (bytes, rest) = file.split_at_checked(before.min(into.len()))?;
             into.split_off_mut(..bytes.len())?.copy_from_slice(bytes);
             (file, at) = (rest, at + bytes.len() as u64);
-            // A head may have begun in the part before, and may end in the next one.
+            // A header may begin in the previous part and may end in the next one.
             let begun = usize::try_from(put.up_to(at)).ok()?;
             let head = put.head.get(begun..)?;
             let head = &head[..head.len().min(into.len())];
@@ -202,15 +202,16 @@ impl Filling {
     }
 }
 
-/// What is put before frames, from a place on.
+/// The bytes put back before frames, from a position on.
 struct Heads {
     puts: Vec<Put>,
-    /// Where the first of them begins, or would, and how many bytes are put before it. `None`: the index contradicts itself.
+    /// The actual or possible position of the first ones, and the number of bytes put back before
+    /// it. `None` if the index contradicts itself.
     first: Option<(u64, u64)>,
 }
 
 impl Heads {
-    /// Adds those of a track.
+    /// Adds the stripped bytes of a track.
     fn add(
         &mut self,
         track: &Track,
@@ -254,7 +255,8 @@ impl Heads {
         Ok(())
     }
 
-    /// Puts all in order, and finds which bytes of the file such a part of the view has; `None`: the index contradicts itself.
+    /// Sorts the entries and returns the bytes of the file that this part of the view contains;
+    /// `None` if the index contradicts itself.
     fn of_file(&mut self, range: &Range<u64>) -> Option<Range<u64>> {
         let (_, first) = self.first?;
         self.puts.sort_by_key(|put| put.at);

@@ -5,7 +5,7 @@ use super::boxes::Boxed;
 use crate::AacConfig;
 use crate::index_error::IndexError;
 
-/// What an `esds` box says.
+/// The contents of an `esds` box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Esds<'a> {
     /// objectTypeIndication (14496-1 table 5): 0x40 MPEG-4 audio, 0x6b MP3, …
@@ -15,8 +15,8 @@ pub struct Esds<'a> {
 }
 
 impl<'a> Esds<'a> {
-    /// Reads the box. Descriptors that claim to be longer than it are taken as far as they go:
-    /// some writers get the outer lengths wrong, which no player minds.
+    /// Parses the box. Descriptors that claim to be longer than the box are truncated: some writers
+    /// get the outer lengths wrong, and all players accept that.
     pub fn parse(esds: &Boxed<'_, 'a>) -> Result<Esds<'a>, IndexError> {
         let (_, _, fields) = esds.full()?;
         let read = || {
@@ -43,7 +43,7 @@ impl<'a> Esds<'a> {
     }
 }
 
-/// The body of the first descriptor with this tag in `bytes`.
+/// Returns the body of the first descriptor with this tag in `bytes`.
 fn descriptor(mut bytes: &[u8], wanted: u8) -> Option<&[u8]> {
     loop {
         let (&tag, mut rest) = bytes.split_first()?;
@@ -64,12 +64,12 @@ fn descriptor(mut bytes: &[u8], wanted: u8) -> Option<&[u8]> {
     }
 }
 
-/// An AudioSpecificConfig and what comes out of the decoder.
+/// An AudioSpecificConfig and the properties of the decoder's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AudioConfig {
-    /// What others are told.
+    /// The configuration that other crates see.
     pub aac: AacConfig,
-    /// Output sampling rate in Hz: with spectral band replication twice that of the core, as a rule.
+    /// Output sampling rate in Hz: with spectral band replication, usually twice the core's.
     pub rate: u32,
     /// Output channels.
     pub channels: u16,
@@ -83,9 +83,9 @@ pub const RATES: [u32; 13] = [
 const SBR: u8 = 5;
 const PS: u8 = 29;
 
-/// Reads an AudioSpecificConfig. `entry_rate` is what the sample entry says the sampling rate is:
-/// twice the core's rate is how writers tell SBR that the configuration itself keeps silent about
-/// (implicit signalling). `None` where the configuration ends too early or uses reserved values.
+/// Parses an AudioSpecificConfig. `entry_rate` is the sampling rate in the sample entry: if it is
+/// twice the core's rate, the writer signals SBR that the configuration does not mention (implicit
+/// signalling). Returns `None` if the configuration is too short or uses reserved values.
 pub fn audio_config(config: &[u8], entry_rate: u32) -> Option<AudioConfig> {
     let mut bits = Bits::new(config);
     let mut object_type = audio_object_type(&mut bits)?;
@@ -145,8 +145,8 @@ pub fn audio_config(config: &[u8], entry_rate: u32) -> Option<AudioConfig> {
 }
 
 impl AacConfig {
-    /// The number of its channels' order (14496-3 table 1.19): 2 for left and right. 0: they have none, and a
-    /// program_config_element lists them, which Chromium does not take.
+    /// Returns the number of the channel layout (14496-3 table 1.19), such as 2 for left and right.
+    /// 0 means that a program_config_element lists the channels, which Chromium does not accept.
     pub fn channel_configuration(&self) -> u8 {
         let mut bits = Bits::new(&self.config);
         let mut read = || {
@@ -172,7 +172,7 @@ fn sampling_rate(bits: &mut Bits) -> Option<u32> {
     }
 }
 
-/// Channels of a channelConfiguration (14496-3 table 1.19).
+/// Returns the number of channels of a channelConfiguration (14496-3 table 1.19).
 fn channels_of(configuration: u32) -> Option<u8> {
     match configuration {
         1..=6 => Some(configuration as u8),
@@ -183,8 +183,8 @@ fn channels_of(configuration: u32) -> Option<u8> {
     }
 }
 
-/// Channels of a program_config_element (14496-3 4.4.1.1), which stands where the channel
-/// configuration is 0. Its comment, which begins with a byte of its own, is not read.
+/// Returns the number of channels of a program_config_element (14496-3 4.4.1.1), which follows if
+/// the channel configuration is 0. Its comment, which begins with a length byte, is not read.
 pub fn program_channels(bits: &mut Bits) -> Option<u8> {
     bits.take(4 + 2 + 4)?; // element_instance_tag, object_type, sampling_frequency_index
     let paired = bits.take(4)? + bits.take(4)? + bits.take(4)?; // front, side, back
@@ -209,8 +209,8 @@ pub fn program_channels(bits: &mut Bits) -> Option<u8> {
     Some(channels as u8)
 }
 
-/// The extension that old decoders do not see, behind what they read (14496-3 1.6.2.1,
-/// syncExtensionType 0x2b7). It is searched for bit by bit, since what lies before it may have any length.
+/// Reads the backward-compatible extension after the part that old decoders read (14496-3 1.6.2.1,
+/// syncExtensionType 0x2b7). It is searched for bit by bit: the part before it varies in length.
 fn late_extension(bits: &mut Bits, rate: &mut u32) -> Option<u8> {
     while bits.left() > 15 {
         if bits.peek(11) != Some(0x2b7) {
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn plain_aac() {
         assert_eq!(parsed(&[0x12, 0x10], 44100), (2, 44100, 2, 1024, 44100, 2));
-        // As ffmpeg writes it: with an extension that says there is no SBR.
+        // As ffmpeg writes it: with an extension that states the absence of SBR.
         assert_eq!(
             parsed(&[0x11, 0x90, 0x56, 0xe5, 0x00], 48000),
             (2, 48000, 2, 1024, 48000, 2)
@@ -281,7 +281,7 @@ mod tests {
             parsed(&[0x13, 0x10, 0x56, 0xe5, 0x98], 24000),
             (5, 24000, 2, 1024, 48000, 2)
         );
-        // Mono with parametric stereo: 0x548 and 1 behind it.
+        // Mono with parametric stereo: followed by 0x548 and 1.
         assert_eq!(
             parsed(&[0x13, 0x08, 0x56, 0xe5, 0x9d, 0x48, 0x80], 24000),
             (29, 24000, 1, 1024, 48000, 2)
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn channels_of_a_program_config_element() {
-        // 2, 48 kHz, configuration 0, then a PCE of front 1 + a pair, back pair, one low: 5.1.
+        // 2, 48 kHz, configuration 0, then a PCE: front 1 + a pair, back pair, one LFE: 5.1.
         let mut bits =
             String::from("00010 0011 0000 000 0000 01 0011 0010 0000 0001 01 000 0000 0 0 0");
         bits += "0 0000 1 0000 1 0001 0000"; // centre, front pair, back pair, lfe
@@ -322,7 +322,7 @@ mod tests {
         let aac = |config| audio_config(config, 48000).expect("it is whole").aac;
         assert_eq!(aac(&bytes).channel_configuration(), 0);
         assert_eq!(aac(&[0x11, 0x90]).channel_configuration(), 2);
-        // With its rate in full: 7.1.
+        // With an explicit sampling rate: 7.1.
         let full = [0x17, 0x80, 0x5d, 0xc0, 0x38];
         assert_eq!(aac(&full).channel_configuration(), 7);
     }

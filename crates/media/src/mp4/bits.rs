@@ -1,6 +1,6 @@
-//! Reading bit by bit, as codec configurations are written.
+//! A bit reader for codec configurations.
 
-/// Bits of a byte string, most significant first.
+/// The bits of a byte string, most significant first.
 #[derive(Clone, Debug)]
 pub struct Bits<'a> {
     bytes: &'a [u8],
@@ -8,24 +8,24 @@ pub struct Bits<'a> {
 }
 
 impl<'a> Bits<'a> {
-    /// From the first bit on.
+    /// Starts at the first bit.
     pub fn new(bytes: &'a [u8]) -> Self {
         Bits { bytes, at: 0 }
     }
 
-    /// The next `count` (at most 32) bits; `None` where there are too few.
+    /// Takes the next `count` (at most 32) bits; `None` if there are too few.
     pub fn take(&mut self, count: usize) -> Option<u32> {
         let value = self.peek(count)?;
         self.at += count;
         Some(value)
     }
 
-    /// The next bit as a flag.
+    /// Takes the next bit as a flag.
     pub fn flag(&mut self) -> Option<bool> {
         self.take(1).map(|bit| bit == 1)
     }
 
-    /// What [`Bits::take`] would give, without taking it.
+    /// Returns what [`Bits::take`] would, without taking it.
     pub fn peek(&self, count: usize) -> Option<u32> {
         debug_assert!(count <= 32);
         if count > self.left() {
@@ -35,7 +35,7 @@ impl<'a> Bits<'a> {
         Some((self.at..self.at + count).fold(0, |value, at| value << 1 | bit(at)))
     }
 
-    /// How many bits are left.
+    /// Returns the number of bits left.
     pub fn left(&self) -> usize {
         (self.bytes.len() * 8).saturating_sub(self.at)
     }

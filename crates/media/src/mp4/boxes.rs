@@ -1,34 +1,34 @@
-//! Boxes (ISO/IEC 14496-12 4.2), each knowing where in the file it lies, so that every error can
-//! name box and byte.
+//! Boxes (ISO/IEC 14496-12 4.2). Each box knows its position in the file, so that every error can
+//! name the box and the byte.
 
 use std::ops::{Deref, Range};
 
 use crate::index_error::{IndexError, IndexErrorKind};
 
-/// Where a box lies in the file.
+/// The position of a box in the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'p> {
-    /// Four-character code; `uuid` boxes are never looked into.
+    /// The four-character code; `uuid` boxes are never parsed.
     pub kind: [u8; 4],
-    /// First byte of the box in the file.
+    /// The offset of the box in the file.
     pub offset: u64,
-    /// Bytes of the header.
+    /// The size of the header in bytes.
     pub header: usize,
-    /// Which of its kind it is among its siblings, from 1; 0 where there is but one.
+    /// The number of the box among its siblings of the same kind, from 1; 0 if it is the only one.
     pub number: u32,
-    /// The box it lies in.
+    /// The enclosing box.
     pub parent: Option<&'p Place<'p>>,
 }
 
-/// The bytes of a box after its header; version and flags of a full box are part of them.
+/// The bytes of a box after its header, including version and flags of a full box.
 pub trait Body: Copy {
-    /// How many there are.
+    /// Returns the number of bytes.
     fn count(&self) -> usize;
 
-    /// Reads from byte `at` on, all of `into` or nothing; whether it could.
+    /// Fills `into` from byte `at` on, completely or not at all; returns whether it succeeded.
     fn read(&self, at: usize, into: &mut [u8]) -> bool;
 
-    /// Some of them, all of which must be there.
+    /// Returns a part of the bytes, or `None` if some of them do not exist.
     fn part(&self, range: Range<usize>) -> Option<Self>;
 }
 
@@ -47,16 +47,16 @@ impl Body for &[u8] {
     }
 }
 
-/// A box, and its body wherever that is.
+/// A box, and its body wherever that is stored.
 #[derive(Clone, Copy, Debug)]
 pub struct BoxOf<'p, B> {
-    /// Where it lies.
+    /// The position of the box.
     pub place: Place<'p>,
-    /// What it holds.
+    /// The contents of the box.
     pub body: B,
 }
 
-/// A box wholly in memory.
+/// A box that is entirely in memory.
 pub type Boxed<'p, 'a> = BoxOf<'p, &'a [u8]>;
 
 impl<'p, B> Deref for BoxOf<'p, B> {
@@ -70,16 +70,16 @@ impl<'p, B> Deref for BoxOf<'p, B> {
 /// A box header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Four-character code.
+    /// The four-character code.
     pub kind: [u8; 4],
-    /// Bytes of the header: 8 or 16.
+    /// The size of the header in bytes: 8 or 16.
     pub len: usize,
-    /// Bytes of the whole box; `None`: to the end of what holds it.
+    /// The size of the whole box in bytes; `None`: it extends to the end of its container.
     pub size: Option<u64>,
 }
 
 impl Header {
-    /// Reads a header at the start of `bytes`; `None` where there are too few.
+    /// Parses a header at the start of `bytes`; `None` if there are too few bytes.
     pub fn parse(bytes: &[u8]) -> Option<Header> {
         let (size, rest) = bytes.split_first_chunk::<4>()?;
         let (&kind, rest) = rest.split_first_chunk::<4>()?;
@@ -106,13 +106,13 @@ impl Header {
     }
 }
 
-/// A four-character code for people: `co64`, `\xa9nam`.
+/// Formats a four-character code for people: `co64`, `\xa9nam`.
 pub fn fourcc(kind: [u8; 4]) -> String {
     kind.escape_ascii().to_string()
 }
 
 impl Place<'_> {
-    /// The way to the box: `moov/trak 2/mdia`.
+    /// Returns the path to the box: `moov/trak 2/mdia`.
     pub fn path(&self) -> String {
         let mut path = self
             .parent
@@ -124,7 +124,7 @@ impl Place<'_> {
         path
     }
 
-    /// An error that names this box.
+    /// Returns an error that names this box.
     pub fn error(&self, kind: IndexErrorKind, problem: impl Into<String>) -> IndexError {
         IndexError {
             path: self.path(),
@@ -134,19 +134,19 @@ impl Place<'_> {
         }
     }
 
-    /// This box contradicts itself or another.
+    /// Returns an error for a box that contradicts itself or another one.
     pub fn damaged(&self, problem: impl Into<String>) -> IndexError {
         self.error(IndexErrorKind::Damaged, problem)
     }
 }
 
 impl<'p, 'a> Boxed<'p, 'a> {
-    /// Reads the body's fields from byte `skip` on.
+    /// Returns a reader of the body's fields from byte `skip` on.
     pub fn fields(&'p self, skip: usize) -> Fields<'p, 'a> {
         Fields { of: self, at: skip }
     }
 
-    /// Reads the fields of a full box: version, flags, and the rest.
+    /// Reads version and flags of a full box, and returns a reader of the other fields.
     pub fn full(&'p self) -> Result<(u8, u32, Fields<'p, 'a>), IndexError> {
         let mut fields = self.fields(0);
         let word = fields.u32()?;
@@ -155,12 +155,12 @@ impl<'p, 'a> Boxed<'p, 'a> {
 }
 
 impl<'p, B: Body> BoxOf<'p, B> {
-    /// The boxes in the body, after its first `skip` bytes.
+    /// Iterates over the boxes in the body after its first `skip` bytes.
     pub fn children(&'p self, skip: usize) -> Children<'p, B> {
         Children { of: self, at: skip }
     }
 
-    /// The first box of this kind directly in this one.
+    /// Returns the first direct child of this kind.
     pub fn find(&'p self, kind: &[u8; 4]) -> Result<Option<BoxOf<'p, B>>, IndexError> {
         for child in self.children(0) {
             let child = child?;
@@ -171,13 +171,13 @@ impl<'p, B: Body> BoxOf<'p, B> {
         Ok(None)
     }
 
-    /// The first box of this kind directly in this one, which must be there.
+    /// Returns the first direct child of this kind, or an error if there is none.
     pub fn need(&'p self, kind: &[u8; 4]) -> Result<BoxOf<'p, B>, IndexError> {
         self.find(kind)?
             .ok_or_else(|| self.damaged(format!("has no {} box", fourcc(*kind))))
     }
 
-    /// All boxes of this kind directly in this one, numbered.
+    /// Iterates over all direct children of this kind and numbers them.
     pub fn each(&'p self, kind: [u8; 4]) -> impl Iterator<Item = Result<BoxOf<'p, B>, IndexError>> {
         let mut number = 0;
         self.children(0).filter_map(move |child| match child {
@@ -192,10 +192,10 @@ impl<'p, B: Body> BoxOf<'p, B> {
     }
 }
 
-/// Longest header.
+/// The size of the longest header.
 const HEADER: usize = 16;
 
-/// The boxes in a box.
+/// An iterator over the boxes in a box.
 #[derive(Clone, Debug)]
 pub struct Children<'p, B> {
     of: &'p BoxOf<'p, B>,
@@ -208,7 +208,7 @@ impl<'p, B: Body> Iterator for Children<'p, B> {
     fn next(&mut self) -> Option<Self::Item> {
         let of = self.of;
         let left = of.body.count().checked_sub(self.at)?;
-        // QuickTime ends some lists with four zero bytes; padding of zeros is seen too.
+        // QuickTime ends some lists with four zero bytes, and some files have zero padding.
         let mut head = [0; HEADER];
         let head = &mut head[..left.min(HEADER)];
         let header = of.body.read(self.at, head).then(|| Header::parse(head));
@@ -238,7 +238,7 @@ impl<'p, B: Body> Iterator for Children<'p, B> {
     }
 }
 
-/// Fields of a box, read one after the other.
+/// A reader of the fields of a box.
 #[derive(Clone, Debug)]
 pub struct Fields<'p, 'a> {
     of: &'p Boxed<'p, 'a>,
@@ -246,7 +246,7 @@ pub struct Fields<'p, 'a> {
 }
 
 impl<'p, 'a> Fields<'p, 'a> {
-    /// The next `count` bytes.
+    /// Takes the next `count` bytes.
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], IndexError> {
         let taken = self
             .at
@@ -269,27 +269,27 @@ impl<'p, 'a> Fields<'p, 'a> {
         Ok(array)
     }
 
-    /// The next byte.
+    /// Takes the next byte.
     pub fn u8(&mut self) -> Result<u8, IndexError> {
         Ok(self.array::<1>()?[0])
     }
 
-    /// The next two bytes.
+    /// Takes the next two bytes.
     pub fn u16(&mut self) -> Result<u16, IndexError> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// The next four bytes.
+    /// Takes the next four bytes.
     pub fn u32(&mut self) -> Result<u32, IndexError> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// The next eight bytes.
+    /// Takes the next eight bytes.
     pub fn u64(&mut self) -> Result<u64, IndexError> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// A number of 64 bits where `wide`, else of 32.
+    /// Takes a number of 64 bits if `wide`, otherwise of 32.
     pub fn wide(&mut self, wide: bool) -> Result<u64, IndexError> {
         if wide {
             self.u64()
@@ -298,12 +298,12 @@ impl<'p, 'a> Fields<'p, 'a> {
         }
     }
 
-    /// Bytes of the body before those that have not been read.
+    /// Returns the number of body bytes already read.
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// What has not been read.
+    /// Returns the bytes that have not been read.
     pub fn left(&self) -> &'a [u8] {
         self.of.body.get(self.at..).unwrap_or_default()
     }

@@ -1,4 +1,5 @@
-//! Chapters: in Nero's list (`udta/chpl`), or as the samples of a text track that other tracks name (QuickTime's `chap`).
+//! Chapters from Nero's list (`udta/chpl`) or from a text track that other tracks reference
+//! (QuickTime's `chap`).
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,25 +11,25 @@ use crate::chapters::{Chapter, MAX_CHAPTERS};
 use crate::samples::SampleTable;
 use crate::{Nanos, ticks_to_nanos};
 
-/// Bytes of a text that are read at most.
+/// The maximum bytes read per text.
 const MAX_TEXT: u64 = 1024;
-/// Texts that are read at most: they may lie anywhere in the file. Later chapters are there, without a name.
+/// The maximum number of texts read: they may lie anywhere. Later chapters remain unnamed.
 const MAX_TEXTS: usize = 200;
-/// Chapters that Nero's list can have.
+/// The maximum number of chapters in Nero's list.
 const MAX_LISTED: usize = 255;
-/// Bytes that it can take: a head, and of each chapter its time and a name with its length.
+/// Its maximum size in bytes: a header, and per chapter a time, a length byte and a name.
 const MAX_LIST: usize = 9 + MAX_LISTED * (8 + 1 + 255);
 
-/// What is known of a film's chapters, on the movie's timeline.
+/// The chapters of a film found so far, on the movie's timeline.
 #[derive(Debug, Default)]
 pub struct Chapters {
     found: Vec<Chapter>,
-    /// Texts that are to be read: where their chapters begin, and their bytes.
+    /// The texts still to be read: the start times of their chapters and their byte ranges.
     texts: VecDeque<(Nanos, Range<u64>)>,
 }
 
 impl Chapters {
-    /// Those of Nero's list. A film plays without: what cannot be read is passed over.
+    /// Returns the chapters of Nero's list. Films play without: unreadable parts are skipped.
     pub fn listed(moov: &KeptBox) -> Chapters {
         let list = || {
             let udta = moov.find(b"udta").ok()??;
@@ -44,8 +45,8 @@ impl Chapters {
         }
     }
 
-    /// Takes the samples of a text track; `delay`: after which it begins. Nero's list counts more, unless it is full: it can
-    /// have no more than 255 chapters.
+    /// Takes the samples of a text track that begins after `delay`. Nero's list has priority unless
+    /// it is full: it cannot have more than 255 chapters.
     pub fn of_track(
         &mut self,
         samples: &SampleTable,
@@ -71,35 +72,35 @@ impl Chapters {
         }
     }
 
-    /// Whether there are any, as far as is known.
+    /// Returns whether no chapters have been found so far.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty() && self.texts.is_empty()
     }
 
-    /// The bytes of the next text.
+    /// Returns the byte range of the next text.
     pub fn wanted(&self) -> Option<Range<u64>> {
         self.texts.front().map(|(_, bytes)| bytes.clone())
     }
 
-    /// Reads the next text.
+    /// Takes the bytes of the next text.
     pub fn feed(&mut self, bytes: &[u8]) {
         if let Some((start, _)) = self.texts.pop_front() {
             self.found.push(Chapter::new(start, &text(bytes).0));
         }
     }
 
-    /// These, which the file says in another way.
+    /// Sets chapters that the file describes in another way.
     pub fn set(&mut self, found: Vec<Chapter>) {
         self.found = found;
     }
 
-    /// All of them.
+    /// Takes all chapters.
     pub fn take(&mut self) -> Vec<Chapter> {
         std::mem::take(&mut self.found)
     }
 }
 
-/// Nero's list: how many there are, then of each its time in units of 100 ns and its name, whose length is a byte.
+/// Parses Nero's list: a count, then per chapter a time in 100 ns, a length byte and a name.
 fn nero(body: &[u8]) -> Vec<Chapter> {
     let version = body.first().copied().unwrap_or(0);
     let skipped = if version == 0 { 4 } else { 8 };

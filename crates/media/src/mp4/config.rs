@@ -1,11 +1,11 @@
-//! Decoder configuration records of picture codecs and of Opus and AC-3.
+//! Decoder configuration records of video codecs, Opus, AC-3, E-AC-3 and FLAC.
 
 use super::bits::Bits;
 use super::boxes::{Boxed, Fields};
 use crate::index_error::IndexError;
 use crate::{H264Config, H265Config, OpusConfig, Sound};
 
-/// `avcC` (ISO/IEC 14496-15 5.3.3.1).
+/// Parses `avcC` (ISO/IEC 14496-15 5.3.3.1).
 pub fn h264(avcc: &Boxed, fourcc: [u8; 4]) -> Result<H264Config, IndexError> {
     let mut fields = avcc.fields(0);
     fields.u8()?;
@@ -24,7 +24,7 @@ pub fn h264(avcc: &Boxed, fourcc: [u8; 4]) -> Result<H264Config, IndexError> {
     })
 }
 
-/// `hvcC` (ISO/IEC 14496-15 8.3.3.1).
+/// Parses `hvcC` (ISO/IEC 14496-15 8.3.3.1).
 pub fn h265(hvcc: &Boxed, fourcc: [u8; 4]) -> Result<H265Config, IndexError> {
     let mut fields = hvcc.fields(1);
     let mut profile = [0; 12];
@@ -53,7 +53,7 @@ pub fn h265(hvcc: &Boxed, fourcc: [u8; 4]) -> Result<H265Config, IndexError> {
     Ok(config)
 }
 
-/// NAL units with lengths of 16 bits. Each takes two bytes at least, so the box bounds them.
+/// Reads NAL units with 16-bit lengths: at least two bytes each, so the box limits their number.
 fn units(fields: &mut Fields, count: u16) -> Result<Vec<Vec<u8>>, IndexError> {
     let mut units = Vec::new();
     for _ in 0..count {
@@ -73,7 +73,7 @@ fn length_size(of: &Boxed, field: u8) -> Result<u8, IndexError> {
     }
 }
 
-/// `dOps` (Encapsulation of Opus in ISO BMFF 4.3.2).
+/// Parses `dOps` (Encapsulation of Opus in ISO BMFF 4.3.2).
 pub fn opus(dops: &Boxed) -> Result<OpusConfig, IndexError> {
     let mut fields = dops.fields(1);
     let channels = fields.u8()?;
@@ -89,7 +89,7 @@ const AC3_RATES: [u32; 3] = [48000, 44100, 32000];
 /// Full-range channels by acmod (4.4.2.3).
 const AC3_CHANNELS: [u16; 8] = [2, 1, 2, 3, 3, 4, 4, 5];
 
-/// `dac3` (ETSI TS 102 366 F.4); `None` where it is cut off or reserved.
+/// Parses `dac3` (ETSI TS 102 366 F.4); `None` if it is truncated or uses reserved values.
 pub fn ac3(dac3: &[u8]) -> Option<Sound> {
     let mut bits = Bits::new(dac3);
     let rate = *AC3_RATES.get(bits.take(2)? as usize)?;
@@ -98,8 +98,8 @@ pub fn ac3(dac3: &[u8]) -> Option<Sound> {
     Some(Sound { rate, channels })
 }
 
-/// `dfLa` (Encapsulation of FLAC in ISO Base Media File Format 3.3.2); `None` where it does not begin with STREAMINFO (RFC 9639
-/// section 8.2).
+/// Parses `dfLa` (Encapsulation of FLAC in ISO Base Media File Format 3.3.2); `None` if it does not
+/// begin with STREAMINFO (RFC 9639 section 8.2).
 pub fn flac(dfla: &[u8]) -> Option<Sound> {
     let mut bits = Bits::new(dfla.get(4..)?);
     bits.take(1)?; // last metadata block
@@ -114,7 +114,7 @@ pub fn flac(dfla: &[u8]) -> Option<Sound> {
     (rate > 0).then_some(Sound { rate, channels })
 }
 
-/// `dec3` (ETSI TS 102 366 F.6), of its first independent substream and what depends on it.
+/// Parses `dec3` (ETSI TS 102 366 F.6): the first independent substream and its dependent ones.
 pub fn eac3(dec3: &[u8]) -> Option<Sound> {
     let mut bits = Bits::new(dec3);
     bits.take(13 + 3)?; // data_rate, num_ind_sub
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn channels_of_dolby_sound() {
-        // fscod 0, bsid 8, acmod 7 and low frequencies: 5.1 at 48 kHz.
+        // fscod 0, bsid 8, acmod 7 and LFE: 5.1 at 48 kHz.
         assert_eq!(
             ac3(&[0x10, 0x3d, 0x40]),
             Some(Sound {

@@ -1,24 +1,24 @@
-//! Edit lists (ISO/IEC 14496-12 8.6.6): which part of a track's media is shown, and when.
+//! Edit lists (ISO/IEC 14496-12 8.6.6): the part of a track's media that is presented, and when.
 
 use super::kept::KeptBox;
 use crate::index_error::IndexError;
 
-/// What of a track is shown, as one piece.
+/// The part of a track that is presented, as one piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Edit {
-    /// Ticks of the movie's timescale before the media begins.
+    /// The delay before the media begins, in ticks of the movie's timescale.
     pub delay: u64,
-    /// Media time, in the track's ticks, that is shown after the delay.
+    /// The media time, in the track's ticks, that is presented after the delay.
     pub start: i64,
-    /// Ticks of the movie's timescale that are shown; `None`: to the end.
+    /// The presented duration in ticks of the movie's timescale; `None`: to the end.
     pub length: Option<u64>,
 }
 
-/// Ticks of a delay or length beyond this are nobody's film; it keeps later sums in range.
+/// The maximum delay or length in ticks; it keeps later sums in range.
 const MAX_TICKS: u64 = 1 << 60;
 
-/// Reads `edts` of a track: the leading empty edits, and the first that shows something. What
-/// cannot be played as one piece is told in `notes`.
+/// Reads `edts` of a track: the leading empty edits and the first non-empty one. Whatever cannot be
+/// played as one piece is reported in `notes`.
 pub fn read(edts: &KeptBox, notes: &mut Vec<String>) -> Result<Edit, IndexError> {
     let Some(elst) = edts.find(b"elst")? else {
         return Ok(Edit::default());
@@ -46,10 +46,10 @@ pub fn read(edts: &KeptBox, notes: &mut Vec<String>) -> Result<Edit, IndexError>
             }
         }
         match start {
-            // Empty edits between and behind edits that show something would be pauses: passed over.
+            // Empty edits between and after non-empty ones would be pauses: they are ignored.
             ..0 if shown > 0 => {}
             ..0 => edit.delay = edit.delay.saturating_add(length).min(MAX_TICKS),
-            // A picture that stands still first ("dwell") comes later all the same.
+            // An initial still picture ("dwell") delays the rest like an empty edit.
             _ if rate == 0 && shown == 0 => {
                 odd_rate = true;
                 edit.delay = edit.delay.saturating_add(length).min(MAX_TICKS);

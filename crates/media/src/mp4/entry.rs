@@ -1,4 +1,4 @@
-//! Sample entries: the codec of a track, and whether it is supported (ISO/IEC 14496-12 8.5.2, 12.1.3, 12.2.3).
+//! Sample entries: a track's codec, and if it is supported (14496-12 8.5.2, 12.1.3, 12.2.3).
 
 use super::audio_config::{Esds, audio_config};
 use super::boxes::{BoxOf, Boxed, Header, Place, fourcc};
@@ -8,35 +8,35 @@ use crate::sample_entry::{self, boxed};
 use crate::vorbis::OBJECT_TYPE as VORBIS;
 use crate::{Codec, Kind, Mpeg4Visual, MpegAudio, MpegVideo, Sound, VorbisConfig, VpConfig};
 
-/// A sample entry that can be played.
+/// A sample entry of a playable track.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The codec.
     pub codec: Codec,
-    /// Coded width and height in pixels; 0 for sound.
+    /// Coded width and height in pixels; 0 for audio.
     pub size: (u16, u16),
-    /// `pasp`, or 1:1.
+    /// The pixel aspect ratio (`pasp`), or 1:1.
     pub pixel_aspect: (u32, u32),
-    /// For sound.
+    /// Present for audio.
     pub sound: Option<Sound>,
-    /// The entry as it goes into initialisation segments.
+    /// The entry as used in initialisation segments.
     pub bytes: Vec<u8>,
 }
 
-/// What an entry is to us: playable, or why it is not, in words (`MP3 sound`).
+/// An entry if it is playable, or why it is not, as text for users (`MP3 sound`).
 pub type Known = Result<Entry, String>;
 
-/// No entry of a known codec comes near this; it stays in memory with the title.
+/// The maximum size of an entry, which stays in memory. Real ones are far smaller.
 const MAX_ENTRY: usize = 1 << 20;
 
-/// Bytes of a visual sample entry before its boxes.
+/// The size of a visual sample entry before its boxes, in bytes.
 const VISUAL: usize = 78;
-/// Bytes of an audio sample entry before its boxes.
+/// The size of an audio sample entry before its boxes, in bytes.
 const AUDIO: usize = 28;
 
 impl Entry {
-    /// Reads an entry of `stsd`. `stsd_version` tells QuickTime's longer sound descriptions from
-    /// ISO's, which share their version number.
+    /// Parses an entry of `stsd`. `stsd_version` distinguishes QuickTime's longer sound
+    /// descriptions from those of ISO, which use the same version number.
     pub fn parse(entry: &Boxed, kind: Kind, stsd_version: u8) -> Result<Known, IndexError> {
         Entry::check(entry, entry.body.len())?;
         match (kind, &entry.kind) {
@@ -46,8 +46,8 @@ impl Entry {
         }
     }
 
-    /// H.265 that has all its parameter sets here is announced as `hvc1`, though the file says that they may be in the samples,
-    /// too: Apple's players take no `hev1`, and ffmpeg writes nothing else unless it is told to.
+    /// Announces H.265 whose parameter sets are all in the entry as `hvc1`, even if the file allows
+    /// them in the samples, too (`hev1`): Apple's players reject `hev1`, which is ffmpeg's default.
     pub fn for_players(mut self) -> Entry {
         if let Codec::H265(config) = &mut self.codec
             && config.fourcc == *b"hev1"
@@ -61,7 +61,7 @@ impl Entry {
         self
     }
 
-    /// Checks that an entry of so many bytes may stay in memory.
+    /// Checks that an entry of this size may stay in memory.
     pub fn check(entry: &Place, bytes: usize) -> Result<(), IndexError> {
         match bytes <= MAX_ENTRY {
             true => Ok(()),
@@ -73,10 +73,10 @@ impl Entry {
     }
 }
 
-/// Reads the sample entry that is the whole of these bytes.
+/// Parses a sample entry that consists of exactly these bytes.
 ///
 /// # Errors
-/// Why it cannot be played, in words.
+/// Why it cannot be played, as text for users.
 pub(crate) fn entry_of(bytes: &[u8], kind: Kind) -> Result<Entry, String> {
     let header = Header::parse(bytes).filter(|header| header.size == Some(bytes.len() as u64));
     let Some(Header {
@@ -99,7 +99,7 @@ pub(crate) fn entry_of(bytes: &[u8], kind: Kind) -> Result<Entry, String> {
     Entry::parse(&entry, kind, 0).map_err(|error| error.to_string())?
 }
 
-/// A sample entry of Opus, for tests.
+/// Returns a sample entry of Opus, for tests.
 #[cfg(test)]
 pub(crate) fn opus_entry() -> Vec<u8> {
     let head = [0, 2, 1, 56, 0, 0, 187, 128, 0, 0, 0];
@@ -110,12 +110,12 @@ pub(crate) fn opus_entry() -> Vec<u8> {
     boxed(b"Opus", &[&body])
 }
 
-/// The whole entry as it stands in the file, its header written anew.
+/// Returns the whole entry as it is in the file, with a new header.
 fn verbatim(entry: &Boxed) -> Vec<u8> {
     boxed(&entry.kind, &[entry.body])
 }
 
-/// The first box of this kind among those that follow the entry's fixed fields.
+/// Returns the first box of this kind after the entry's fixed fields.
 fn inner<'p, 'a>(
     entry: &'p Boxed<'p, 'a>,
     fixed: usize,
@@ -210,8 +210,9 @@ fn picture(entry: &Boxed) -> Result<Known, IndexError> {
     }))
 }
 
-/// The objectTypeIndication (ISO/IEC 14496-1 table 5) of what QuickTime films hold without `esds`: MPEG-1 and MPEG-2 picture,
-/// also of HDV, XDCAM and IMX, which have a code for each size and rate.
+/// Returns the objectTypeIndication (ISO/IEC 14496-1 table 5) of video that QuickTime films contain
+/// without `esds`: MPEG-1 and MPEG-2, including HDV, XDCAM and IMX, which have one code per size
+/// and rate.
 fn quicktime_mpeg(kind: &[u8; 4]) -> Option<u8> {
     match kind {
         b"m2v1" | b"mpg2" | b"xdhd" | b"xdh2" | [b'h' | b'x', b'd', b'v', _] => Some(0x61),
@@ -221,10 +222,11 @@ fn quicktime_mpeg(kind: &[u8; 4]) -> Option<u8> {
     }
 }
 
-/// Pictures each of which is a still: how many there are is not looked at.
+/// The reason for entries whose pictures are stills; their number is not checked.
 const STILLS: &str = "cover art or Motion JPEG";
 
-/// What `vpcC` says (VP Codec ISO Media File Format Binding 1.0, section 2.2); its first form was never in use for long.
+/// Parses `vpcC` (VP Codec ISO Media File Format Binding 1.0, section 2.2), except for its
+/// short-lived first version.
 fn vp(vpcc: &Boxed) -> Option<VpConfig> {
     match vpcc.body {
         [1, _, _, _, profile, level, depth, ..] => Some(VpConfig {
@@ -253,7 +255,7 @@ fn sound(entry: &Boxed, stsd_version: u8) -> Result<Known, IndexError> {
     } else {
         fields.take(2).map(|_| 0)?
     };
-    // QuickTime's versions 1 and 2 have more fields before the boxes.
+    // QuickTime's versions 1 and 2 have additional fields before the boxes.
     let fixed = AUDIO + [0, 16, 36].get(usize::from(version)).copied().unwrap_or(0);
     fields.take(6)?;
     let said = Sound {
@@ -333,7 +335,7 @@ fn sound(entry: &Boxed, stsd_version: u8) -> Result<Known, IndexError> {
                 let words = "MPEG audio without the sizes of its frames";
                 return Ok(Err(words.into()));
             }
-            // MPEG-2 has the lower sampling rates.
+            // The lower sampling rates exist only in MPEG-2.
             let object_type = if said.rate < 32_000 { 0x69 } else { 0x6b };
             let config = sample_entry::decoder(object_type, 0x15, &[]);
             bytes = sample_entry::sound(b"mp4a", said.rate, said.channels, &config);
@@ -350,10 +352,11 @@ fn sound(entry: &Boxed, stsd_version: u8) -> Result<Known, IndexError> {
     }))
 }
 
-/// QuickTime's compression ID of sound whose samples are frames, each with its size.
+/// QuickTime's compression ID of audio whose samples are frames of individual sizes.
 const PACKETS: u16 = 0xfffe;
 
-/// Layers II and III of MPEG audio as QuickTime films hold them without `esds`; `ms` comes before a number of WAVE files.
+/// Returns whether this is MPEG audio of layer II or III as QuickTime films contain it without
+/// `esds`; `ms` precedes a WAVE format number.
 fn is_quicktime_mpeg_sound(kind: &[u8; 4]) -> bool {
     matches!(
         kind,
@@ -361,7 +364,7 @@ fn is_quicktime_mpeg_sound(kind: &[u8; 4]) -> bool {
     )
 }
 
-/// A QuickTime sound description as an ISO sample entry, which initialisation segments need.
+/// Converts a QuickTime sound description to an ISO sample entry for initialisation segments.
 fn iso_entry(entry: &Boxed, sound: &Sound, esds: &Boxed) -> Vec<u8> {
     let rate = if sound.rate <= 0xffff {
         sound.rate << 16
@@ -380,7 +383,7 @@ fn iso_entry(entry: &Boxed, sound: &Sound, esds: &Boxed) -> Vec<u8> {
     boxed(&entry.kind, &parts)
 }
 
-/// What an `mp4a` entry with this `esds` holds (14496-1 table 5), or why it cannot be played.
+/// Returns the codec of an `mp4a` entry with this `esds` (14496-1 table 5), or why it cannot play.
 fn mp4a(esds_box: &Boxed, said: Sound) -> Result<Result<(Codec, Sound), String>, IndexError> {
     let esds = Esds::parse(esds_box)?;
     if let object_type @ (0x69 | 0x6b) = esds.object_type {

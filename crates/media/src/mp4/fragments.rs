@@ -6,10 +6,10 @@ use super::limits::Limits;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::{Sample, SampleTable};
 
-/// `trex`: what fragments of a track leave unsaid.
+/// The defaults for fragments of a track (`trex`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Defaults {
-    /// track_ID.
+    /// The track_ID.
     pub track: u32,
     description: u32,
     duration: u32,
@@ -18,7 +18,7 @@ pub struct Defaults {
 }
 
 impl Defaults {
-    /// Reads a `trex` box.
+    /// Parses a `trex` box.
     pub fn parse(trex: &KeptBox) -> Result<Defaults, IndexError> {
         let mut head = Vec::new();
         let head = trex.head(&mut head)?;
@@ -33,37 +33,37 @@ impl Defaults {
     }
 }
 
-/// What a track gathers over the fragments.
+/// The samples of a track collected from fragments.
 #[derive(Debug, Default)]
 pub struct Gathered {
     /// The samples so far, those of `moov` first.
     pub samples: SampleTable,
-    /// Decode time of the first sample, in ticks.
+    /// The decode time of the first sample, in ticks.
     pub first_dts: i64,
-    /// Decode time after the last sample, in ticks.
+    /// The decode time after the last sample, in ticks.
     pub end_dts: i64,
-    /// sample_description_index of the first sample, from 1; 0 without samples.
+    /// sample_description_index of the first sample, from 1; 0 if there are no samples.
     pub description: u32,
-    /// The first other sample_description_index that is used, if any.
+    /// The first sample_description_index that differs from it, if any.
     pub other_description: Option<u32>,
-    /// How often a fragment's own time (`tfdt`) lay before the end of what came earlier.
+    /// How often a fragment's own time (`tfdt`) was before the end of the previous samples.
     pub overlaps: u32,
 }
 
-/// A track that fragments may speak of.
+/// A track that fragments may add samples to.
 #[derive(Debug)]
 pub struct FragmentTrack<'t> {
-    /// What it left unsaid.
+    /// The defaults of `trex`.
     pub defaults: Defaults,
-    /// Sound: every sample is a sync sample, whatever its flags say.
+    /// Whether it is audio: every sample is a sync sample, whatever its flags.
     pub sound: bool,
-    /// Where its samples go.
+    /// The destination of its samples.
     pub gathered: &'t mut Gathered,
 }
 
-/// The tracks that fragments speak of.
+/// The tracks that fragments may refer to.
 pub trait Tracks {
-    /// The track with this track_ID; `None` for one that is passed over.
+    /// Returns the track with this track_ID, or `None` if it is to be skipped.
     fn track(&mut self, id: u32) -> Option<FragmentTrack<'_>>;
 }
 
@@ -82,14 +82,14 @@ const SIZES: u32 = 0x200;
 const FLAGS: u32 = 0x400;
 const OFFSETS: u32 = 0x800;
 
-/// Reads a `moof` and appends its samples to their tracks.
+/// Parses a `moof` and appends its samples to their tracks.
 pub fn read(
     moof: &KeptBox,
     limits: &mut Limits,
     tracks: &mut dyn Tracks,
 ) -> Result<(), IndexError> {
-    // Without a base of its own, the first `traf` counts from `moof`, each later one from the end
-    // of the data of the one before (8.8.7.1).
+    // Without an explicit base, offsets of the first `traf` count from `moof`, and those of each
+    // later one from the end of the previous one's data (8.8.7.1).
     let mut data_end = moof.offset;
     let mut bytes = Vec::new();
     for traf in moof.each(*b"traf") {
@@ -149,8 +149,8 @@ fn decode_time(tfdt: &KeptBox) -> Result<u64, IndexError> {
 }
 
 impl Gathered {
-    /// Begins a fragment at its own decode time. Durations inside fragments are often guesses
-    /// for the last sample: the next fragment's time puts it right.
+    /// Starts a fragment at its own decode time. The last duration in a fragment is often a guess,
+    /// which the next fragment's time corrects.
     fn begin(&mut self, traf: &Place, time: Option<u64>) -> Result<(), IndexError> {
         let Some(time) = time else { return Ok(()) };
         let Some(time) = i64::try_from(time).ok().filter(|time| *time < 1 << 62) else {
@@ -180,7 +180,7 @@ impl Gathered {
     }
 }
 
-/// A `trun` and what it counts from.
+/// A `trun` and the base of its offsets.
 struct Run<'p, 'a> {
     trun: KeptBox<'p, 'a>,
     defaults: Defaults,
@@ -188,7 +188,7 @@ struct Run<'p, 'a> {
 }
 
 impl Run<'_, '_> {
-    /// Appends the run's samples; gives the end of its data. `from` is where they begin unless it says so itself.
+    /// Appends the run's samples and returns the end of its data. `from`: the default beginning.
     fn read(
         &self,
         from: u64,
@@ -218,7 +218,7 @@ impl Run<'_, '_> {
         let entry = 4 * (flags & (DURATIONS | SIZES | FLAGS | OFFSETS)).count_ones() as usize;
         let mut table = trun.entries::<4>(fields.at(), count, entry)?;
         if entry == 0 {
-            // Nothing in the file stands for each of these samples but their data.
+            // In the file, nothing but their data represents these samples.
             let claimed = u64::from(count) * u64::from(self.defaults.size);
             limits.unsized_bytes = limits.unsized_bytes.checked_sub(claimed).ok_or_else(|| {
                 let problem = format!(
@@ -232,7 +232,7 @@ impl Run<'_, '_> {
             }
         }
         let Some(track) = track else {
-            // Another track's data: only its length counts.
+            // The data of a skipped track: only its length matters.
             let bytes: u64 = match entry {
                 0 => u64::from(count) * u64::from(self.defaults.size),
                 _ => (0..count)
@@ -273,7 +273,7 @@ impl Run<'_, '_> {
         Ok(offset)
     }
 
-    /// One sample's entry, with the defaults for what is not in it.
+    /// Reads one sample's entry, using the defaults for missing fields.
     #[inline]
     fn sample(&self, flags: u32, table: &mut Table<'_, 4>) -> Entry {
         let mut or_default = |flag, default| {
@@ -288,7 +288,7 @@ impl Run<'_, '_> {
             duration: or_default(DURATIONS, self.defaults.duration),
             size: or_default(SIZES, self.defaults.size),
             flags: or_default(FLAGS, self.defaults.flags),
-            // Version 0 says they are unsigned, but writers store negative ones there too.
+            // Unsigned in version 0, but writers store negative offsets there, too.
             cts: or_default(OFFSETS, 0) as i32,
         }
     }
@@ -301,8 +301,8 @@ struct Entry {
     cts: i32,
 }
 
-/// Whether sample flags (8.8.3.1) tell of a sync sample: not marked otherwise, and not one that
-/// depends on others (some writers set only that).
+/// Returns whether sample flags (8.8.3.1) denote a sync sample: not marked as non-sync, and not
+/// depending on others (some writers set only that).
 fn is_sync(flags: u32) -> bool {
     let non_sync = flags & 0x1_0000 != 0;
     let depends = flags >> 24 & 3 == 1;

@@ -1,4 +1,4 @@
-//! The small boxes of `moov` that say what the movie and its tracks are.
+//! The small boxes in `moov` that describe the movie and its tracks.
 
 use super::boxes::fourcc;
 use super::kept::KeptBox;
@@ -7,7 +7,7 @@ use crate::Nanos;
 use crate::index_error::IndexError;
 use crate::wall_clock::since_1904;
 
-/// The movie's timescale, and its date.
+/// Returns the movie's timescale and creation date.
 pub fn movie_header(moov: &KeptBox) -> Result<(u32, Option<Nanos>), IndexError> {
     let mvhd = moov.need(b"mvhd")?;
     let mut head = Vec::new();
@@ -17,26 +17,26 @@ pub fn movie_header(moov: &KeptBox) -> Result<(u32, Option<Nanos>), IndexError> 
         1 => fields.u64()?,
         _ => fields.u32()?.into(),
     };
-    // When it was changed last.
+    // modification_time
     fields.take(if version == 1 { 8 } else { 4 })?;
-    // Only edit lists count in it; players take 0 for 1.
+    // Only edit lists use it; players treat 0 as 1.
     Ok((fields.u32()?.max(1), since_1904(created)))
 }
 
-/// `tkhd`.
+/// The contents of `tkhd`.
 pub struct TrackHeader {
-    /// track_ID.
+    /// The track_ID.
     pub id: u32,
-    /// Its "enabled" flag.
+    /// The "enabled" flag.
     pub enabled: bool,
-    /// How pictures are turned.
+    /// The transformation matrix (rotation).
     pub matrix: [i32; 9],
     /// Width and height, 16.16.
     pub display: (u32, u32),
 }
 
 impl TrackHeader {
-    /// Reads that of a track.
+    /// Parses the header of a track.
     pub fn parse(trak: &KeptBox) -> Result<Self, IndexError> {
         let tkhd = trak.need(b"tkhd")?;
         let mut head = Vec::new();
@@ -62,16 +62,16 @@ impl TrackHeader {
     }
 }
 
-/// `hdlr`.
+/// The contents of `hdlr`.
 pub struct Handler {
-    /// What the track is: `vide`, `soun`, …
+    /// The kind of track: `vide`, `soun`, …
     pub kind: [u8; 4],
-    /// The track's name, if it says something.
+    /// The track's name, if it is meaningful.
     pub name: Option<String>,
 }
 
 impl Handler {
-    /// Reads it.
+    /// Parses the box.
     pub fn parse(hdlr: &KeptBox) -> Result<Self, IndexError> {
         let mut head = Vec::new();
         let head = hdlr.head(&mut head)?;
@@ -86,7 +86,7 @@ impl Handler {
     }
 }
 
-/// Timescale and language of `mdhd`.
+/// Returns timescale and language from `mdhd`.
 pub fn media_header(mdhd: &KeptBox) -> Result<(u32, Option<String>), IndexError> {
     let mut head = Vec::new();
     let head = mdhd.head(&mut head)?;
@@ -100,7 +100,7 @@ pub fn media_header(mdhd: &KeptBox) -> Result<(u32, Option<String>), IndexError>
     Ok((timescale, meta::packed_language(fields.u16()?)))
 }
 
-/// `elng`: a BCP 47 language, which goes before that of `mdhd`.
+/// Returns the BCP 47 language from `elng`, which has priority over that of `mdhd`.
 pub fn extended_language(mdia: &KeptBox) -> Result<Option<String>, IndexError> {
     let Some(elng) = mdia.find(b"elng")? else {
         return Ok(None);
@@ -111,7 +111,7 @@ pub fn extended_language(mdia: &KeptBox) -> Result<Option<String>, IndexError> {
     Ok(meta::language_tag(fields.left()))
 }
 
-/// Whether `dref` says that the media lies in another file, and in which.
+/// Returns whether `dref` says that the media lies in another file.
 pub fn elsewhere(minf: &KeptBox) -> Result<bool, IndexError> {
     let Some(dinf) = minf.find(b"dinf")? else {
         return Ok(false);
@@ -124,7 +124,7 @@ pub fn elsewhere(minf: &KeptBox) -> Result<bool, IndexError> {
         let mut head = Vec::new();
         let head = reference.head(&mut head)?;
         let (_, flags, fields) = head.full()?;
-        // Without the flag but without an address too, careless writers mean the same file.
+        // Without flag and address, it is the same file: careless writers omit the flag.
         let local = flags & 1 != 0 || reference.rest(fields.at()).all(|byte| byte == [0]);
         if !local && fourcc(reference.kind) != "alis" {
             return Ok(true);

@@ -1,5 +1,5 @@
-//! Boxes that lie in scratch space: `moov` and `moof`, whose tables are as long as the film. What is
-//! small is brought into memory, and tables are read a piece at a time.
+//! Boxes in scratch space: `moov` and `moof`, whose tables are as long as the film. Small fields
+//! are loaded into memory, and tables are read piece by piece.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -9,22 +9,22 @@ use crate::index_error::{IndexError, IndexErrorKind};
 use crate::spool::Spool;
 use crate::stored::Lost;
 
-/// Bytes of a table that are in memory at once: several tables are read side by side. The fuzzer's are short.
+/// Table bytes in memory at once: several tables are read side by side. Fewer for the fuzzer.
 const PIECE: usize = if cfg!(fuzzing) { 64 } else { 32 << 10 };
-/// Bytes that are read at once where headers of boxes are looked for.
+/// Bytes read at once when searching for box headers.
 const WINDOW: usize = if cfg!(fuzzing) { 48 } else { 4 << 10 };
-/// Bytes of a box that [`KeptBox::head`] brings: more than the fields of any box that is read so.
+/// Bytes of a box that [`KeptBox::head`] loads: more than the fields of any box read that way.
 const HEAD: usize = 4 << 10;
 
-/// The body of a box that was put aside.
+/// The body of a box in scratch space.
 #[derive(Debug)]
 pub struct Kept {
     bytes: Spool<1>,
-    /// Some of them, and where they begin: boxes are walked in the order in which they lie.
+    /// A cached piece and its position: boxes are visited in storage order.
     window: RefCell<(usize, Vec<u8>)>,
 }
 
-/// Some bytes of it.
+/// A part of such a body.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
     of: &'a Kept,
@@ -36,7 +36,7 @@ pub struct Part<'a> {
 pub type KeptBox<'p, 'a> = BoxOf<'p, Part<'a>>;
 
 impl Kept {
-    /// These bytes.
+    /// Creates a body from these bytes.
     pub fn new(bytes: Spool<1>) -> Kept {
         Kept {
             bytes,
@@ -44,7 +44,7 @@ impl Kept {
         }
     }
 
-    /// These bytes, in memory.
+    /// Creates a body in memory.
     #[cfg(test)]
     pub fn of(bytes: &[u8]) -> Kept {
         let mut kept = Spool::new(&crate::Scratch::default());
@@ -52,7 +52,7 @@ impl Kept {
         Kept::new(kept)
     }
 
-    /// The box whose body they are.
+    /// Returns the box with this body.
     pub fn boxed<'p>(&self, place: Place<'p>) -> KeptBox<'p, '_> {
         let body = Part {
             of: self,
@@ -62,7 +62,7 @@ impl Kept {
         BoxOf { place, body }
     }
 
-    /// Reads a few bytes from byte `at` on, all of `into` or nothing; whether it could.
+    /// Fills `into` from byte `at` on, completely or not at all; returns whether it succeeded.
     fn read(&self, at: usize, into: &mut [u8]) -> bool {
         let (begin, window) = &mut *self.window.borrow_mut();
         let is_there = *begin <= at && at + into.len() <= *begin + window.len();
@@ -104,12 +104,12 @@ impl Body for Part<'_> {
 }
 
 impl<'p, 'a> KeptBox<'p, 'a> {
-    /// The box with the first bytes of its body, in memory: enough for its fields, but not for tables.
+    /// Loads the first bytes of the body into memory: enough for its fields, but not for tables.
     pub fn head<'b>(&self, into: &'b mut Vec<u8>) -> Result<Boxed<'p, 'b>, IndexError> {
         self.first(HEAD, into)
     }
 
-    /// The box with at most so many bytes of its body, in memory.
+    /// Loads at most `most` bytes of the body into memory.
     pub fn first<'b>(
         &self,
         most: usize,
@@ -126,7 +126,7 @@ impl<'p, 'a> KeptBox<'p, 'a> {
         })
     }
 
-    /// The table of `count` entries of `N` bytes each that begins at byte `skip` of the body.
+    /// Returns the table of `count` entries of `N` bytes each from byte `skip` of the body on.
     pub fn table<const N: usize>(
         &self,
         skip: usize,
@@ -135,8 +135,8 @@ impl<'p, 'a> KeptBox<'p, 'a> {
         self.entries(skip, count, N)
     }
 
-    /// A table of `count` entries of `entry` bytes each, as records of `N` bytes: checked against what is there before anybody
-    /// allocates for it.
+    /// Returns a table of `count` entries of `entry` bytes each, as records of `N` bytes. Its size
+    /// is checked against the body before anything is allocated for it.
     pub fn entries<const N: usize>(
         &self,
         skip: usize,
@@ -154,13 +154,13 @@ impl<'p, 'a> KeptBox<'p, 'a> {
         Ok(Table::new(self.body.of, at..at + wanted as usize))
     }
 
-    /// The bytes of the body from byte `skip` on.
+    /// Returns the bytes of the body from byte `skip` on.
     pub fn rest(&self, skip: usize) -> Table<'a, 1> {
         let Part { of, at, count } = self.body;
         Table::new(of, at + skip.min(count)..at + count)
     }
 
-    /// The table of a full box that begins with the count of its entries.
+    /// Returns the table of a full box that begins with its entry count.
     pub fn counted<const N: usize>(&self) -> Result<Table<'a, N>, IndexError> {
         let mut head = Vec::new();
         let head = self.head(&mut head)?;
@@ -170,14 +170,14 @@ impl<'p, 'a> KeptBox<'p, 'a> {
     }
 }
 
-/// Records of `N` bytes in the order in which they lie. They end early where they cannot be read back; whoever makes an index
-/// of them asks [`crate::Scratch`] then.
+/// Records of `N` bytes in storage order. Iteration ends early if they cannot be read back; code
+/// that builds an index from them must check [`crate::Scratch`] afterwards.
 #[derive(Clone, Debug)]
 pub struct Table<'a, const N: usize> {
     of: &'a Kept,
-    /// Bytes that are not in memory yet.
+    /// The bytes that are not in memory yet.
     left: Range<usize>,
-    /// Those that are, and the first that is to be read.
+    /// The bytes in memory, and the next position in them.
     piece: Vec<u8>,
     next: usize,
 }
@@ -192,7 +192,7 @@ impl<'a, const N: usize> Table<'a, N> {
         }
     }
 
-    /// Records that have not been read.
+    /// Returns the number of records that have not been read.
     pub fn len(&self) -> usize {
         (self.left.len() + self.piece.len() - self.next) / N
     }

@@ -1,30 +1,30 @@
-//! What bounds the samples of a film, and where they go.
+//! Limits on the samples of a film, and the scratch space for them.
 
 use super::boxes::Place;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::scratch::Scratch;
 
-/// What bounds the samples of a film, and where they go.
+/// Limits on the samples of a film, and the scratch space for them.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub file_len: u64,
-    /// How many samples may still come.
+    /// The number of further samples allowed.
     pub samples: u32,
-    /// Media bytes that samples without a size of their own may still claim; keeps a few bytes of
-    /// `trun` from claiming billions of samples.
+    /// Media bytes that samples without individual sizes may still claim; prevents a `trun` of a
+    /// few bytes from claiming billions of samples.
     pub unsized_bytes: u64,
-    /// Bytes of sample descriptions that may still come: they stay in memory.
+    /// Bytes of further sample descriptions allowed, as these stay in memory.
     pub described: usize,
-    /// Where tables of samples lie.
+    /// The scratch space for sample tables.
     pub scratch: Scratch,
 }
 
-/// Bytes of the sample descriptions of a film that are read, all tracks together.
+/// The maximum bytes of sample descriptions of a film, all tracks together.
 pub const MOST_DESCRIBED: usize = 4 << 20;
 
 impl Limits {
-    /// Books a sample description of so many bytes.
+    /// Counts a sample description of this size against the limit.
     pub fn describe(&mut self, of: &Place, bytes: usize) -> Result<(), IndexError> {
         self.described = self.described.checked_sub(bytes).ok_or_else(|| {
             of.error(
@@ -35,7 +35,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Books `count` samples, before anything is allocated for them.
+    /// Counts `count` samples against the limit, before anything is allocated for them.
     pub fn book(&mut self, of: &Place, count: u32) -> Result<(), IndexError> {
         self.samples = self.samples.checked_sub(count).ok_or_else(|| {
             of.error(
@@ -49,7 +49,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Checks that a sample lies in the file and fits its record.
+    /// Checks that a sample lies within the file and fits its record.
     #[inline]
     pub fn check(&self, of: &Place, number: u32, offset: u64, size: u32) -> Result<(), IndexError> {
         if offset

@@ -2,17 +2,17 @@
 
 use super::kept::KeptBox;
 
-/// Longest name that is kept, in bytes.
+/// The maximum length of a name, in bytes.
 const MAX_NAME: usize = 1024;
 
-/// The `©nam` of a movie or track, from iTunes' list (`udta/meta/ilst`) or QuickTime's `udta`; for
-/// a track also its `name`. A film plays without its name: what cannot be read is passed over.
+/// Returns the `©nam` of a movie or track from iTunes' list (`udta/meta/ilst`) or QuickTime's
+/// `udta`, or a track's `name`. Names are optional, so whatever cannot be read is skipped.
 pub fn name_of(of: &KeptBox) -> Option<String> {
     let udta = of.find(b"udta").ok()??;
     let mut bytes = Vec::new();
     let mut itunes = || {
         let meta = udta.find(b"meta").ok()??;
-        // A full box in ISO files, a plain one in QuickTime's.
+        // A full box in ISO files, a plain one in QuickTime files.
         let head = meta.head(&mut bytes).ok()?;
         let skip = if head.body.get(4..8) == Some(b"hdlr") {
             0
@@ -42,9 +42,9 @@ pub fn name_of(of: &KeptBox) -> Option<String> {
     text(udta.find(b"name").ok()??.head(&mut bytes).ok()?.body)
 }
 
-/// The name in `hdlr`, unless it is only that of the program that wrote it.
+/// Returns the name in `hdlr`, unless it is just the name of the writing program.
 pub fn handler_name(bytes: &[u8]) -> Option<String> {
-    // QuickTime counts the characters first, ISO ends with a zero.
+    // QuickTime stores a length first, ISO ends with a NUL.
     let pascal = bytes
         .split_first()
         .filter(|(length, rest)| usize::from(**length) == rest.len());
@@ -69,7 +69,7 @@ pub fn handler_name(bytes: &[u8]) -> Option<String> {
     says_something.then_some(name)
 }
 
-/// Text up to its end or a zero byte, without control characters; `None` where nothing is left.
+/// Returns the text up to its end or a NUL, without control characters; `None` if nothing is left.
 fn text(bytes: &[u8]) -> Option<String> {
     let end = bytes
         .iter()
@@ -84,15 +84,15 @@ fn text(bytes: &[u8]) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Language of `mdhd`: three letters of ISO 639-2/T in five bits each; small values are
-/// QuickTime's language codes, of which the commonest are known.
+/// Returns the language of `mdhd`: three letters of ISO 639-2/T in five bits each. Small values are
+/// QuickTime language codes, of which the most common are supported.
 pub fn packed_language(packed: u16) -> Option<String> {
     const MACINTOSH: [&str; 24] = [
         "eng", "fra", "deu", "ita", "nld", "swe", "spa", "dan", "por", "nor", "heb", "jpn", "ara",
         "fin", "ell", "isl", "mlt", "tur", "hrv", "zho", "urd", "hin", "tha", "kor",
     ];
     if packed < 0x400 {
-        // 0 is English, but also what writers leave who know of no languages.
+        // 0 is English, but also what writers without language support leave there.
         return MACINTOSH
             .get(usize::from(packed))
             .filter(|_| packed > 0)
@@ -103,7 +103,7 @@ pub fn packed_language(packed: u16) -> Option<String> {
     (letters.iter().all(u8::is_ascii_lowercase) && code != "und").then(|| code.to_owned())
 }
 
-/// Language of `elng`: a BCP 47 tag.
+/// Returns the language of `elng`: a BCP 47 tag.
 pub fn language_tag(bytes: &[u8]) -> Option<String> {
     let tag = text(bytes)?;
     let plain = tag.len() <= 35

@@ -1,16 +1,17 @@
-//! MP4 (ISO/IEC 14496-12) becomes an [`crate::Index`].
+//! Turns MP4 (ISO/IEC 14496-12) into an [`crate::Index`].
 //!
-//! [`reader`] walks the boxes of the file, asks for `moov` and `moof` piece by piece, and puts them
-//! aside ([`kept`]). [`moov`] reads the tracks, with [`headers`] for what they are, [`entry`] (and [`config`],
-//! [`audio_config`], [`pcm_entry`]) for what they are coded in, [`edits`] for what of them is shown, [`meta`] for names,
-//! [`chapters`], [`subtitles`] (and [`timed_text`]). [`tables`] and [`fragments`] give the samples (bounded by [`limits`]), of
-//! which [`units`] joins those of uncompressed sound; [`timeline`] lays all of it on one timeline.
+//! [`reader`] walks the boxes of the file, requests `moov` and `moof` piece by piece, and puts them
+//! into scratch space ([`kept`]). [`moov`] reads the tracks: [`headers`] their properties,
+//! [`entry`] (with [`config`], [`audio_config`], [`pcm_entry`]) their codecs, [`edits`] their
+//! presented parts, [`meta`] names, also [`chapters`] and [`subtitles`] (with [`timed_text`]).
+//! [`tables`] and [`fragments`] read the samples, bounded by [`limits`], and [`units`] joins those
+//! of uncompressed audio. [`timeline`] puts everything on one timeline.
 //!
-//! The boxes are read by our own small reader ([`boxes`]) and not by a crate: sample entries are
-//! carried on verbatim, every size is checked against the file before anything is allocated, every
-//! error names box and byte, and half a million samples go from the tables' bytes to packed records
-//! without a list of entries between. Crates that parse boxes into structures (mp4-atom among them)
-//! give none of the four.
+//! The boxes are read by our own small reader ([`boxes`]) instead of a crate: sample entries are
+//! copied verbatim, every size is checked against the file before anything is allocated, every
+//! error names box and byte, and half a million samples go from table bytes to packed records
+//! without an intermediate list. Crates that parse boxes into structures (mp4-atom among them)
+//! offer none of these four.
 
 mod audio_config;
 mod bits;

@@ -1,4 +1,4 @@
-//! `moov`: the tracks of a film, and which of them can be played.
+//! Reads `moov`: the tracks of a film, and which of them are playable.
 
 use super::boxes::Body;
 use super::chapters::Chapters;
@@ -19,51 +19,51 @@ use crate::index_error::{IndexError, IndexErrorKind};
 use crate::text::TextTrack;
 use crate::{Kind, Nanos, ticks_to_nanos};
 
-/// What `moov` says of a film.
+/// The description of a film in `moov`.
 #[derive(Debug, Default)]
 pub struct Movie {
-    /// Ticks a second of the durations in edit lists.
+    /// Ticks per second of the durations in edit lists.
     pub timescale: u32,
-    /// `©nam`.
+    /// The name (`©nam`).
     pub name: Option<String>,
-    /// When it was made, ns since 1970: the date of its time 0.
+    /// The creation date in ns since 1970: the wall-clock time at the film's time 0.
     pub date: Option<Nanos>,
-    /// Tracks that may be played, once they have samples.
+    /// Tracks that are playable once they have samples.
     pub tracks: Vec<Draft>,
-    /// Its chapters.
+    /// The chapters.
     pub chapters: Chapters,
-    /// Its subtitles.
+    /// The subtitles.
     pub subtitles: Subtitles,
-    /// What was passed over or put right.
+    /// Notes on what was skipped or corrected.
     pub notes: Vec<String>,
-    /// Whether movie fragments may follow (`mvex`), with what they leave unsaid.
+    /// Present if movie fragments may follow (`mvex`): the defaults for them.
     pub fragments: Option<Vec<Defaults>>,
 }
 
-/// A track on its way to a [`crate::Track`].
+/// A track that is to become a [`crate::Track`].
 #[derive(Debug)]
 pub struct Draft {
-    /// How errors name it.
+    /// The name used in errors.
     pub path: String,
-    /// First byte of where the file describes it.
+    /// The offset of its description in the file.
     pub offset: u64,
-    /// track_ID.
+    /// The track_ID.
     pub id: u32,
-    /// Picture or sound.
+    /// Video or audio.
     pub kind: Kind,
-    /// tkhd's "enabled" flag.
+    /// The "enabled" flag of tkhd.
     pub enabled: bool,
-    /// Ticks a second, never 0.
+    /// Ticks per second, never 0.
     pub timescale: u32,
-    /// Language, `None` for undetermined.
+    /// The language, `None` if undetermined.
     pub language: Option<String>,
-    /// The track's name, if it says something.
+    /// The track's name, if it is meaningful.
     pub name: Option<String>,
-    /// tkhd's matrix.
+    /// The transformation matrix of tkhd.
     pub matrix: [i32; 9],
-    /// tkhd's width and height, 16.16.
+    /// The width and height of tkhd, 16.16.
     pub display: (u32, u32),
-    /// What of it is shown.
+    /// The part of it that is presented.
     pub edit: Edit,
     /// The entries of `stsd`.
     pub entries: Vec<Known>,
@@ -73,15 +73,15 @@ pub struct Draft {
     pub stripped: Vec<u8>,
 }
 
-/// Tracks beyond this are no film's, and would make looking them up slow.
+/// The maximum number of tracks; more would make looking them up slow.
 const MAX_TRACKS: u32 = 1024;
-/// Entries of an `stsd` beyond this are not looked at.
+/// The maximum number of entries of an `stsd` that are read.
 const MAX_ENTRIES: usize = 64;
-/// Notes beyond this are not kept: they are for people.
+/// The maximum number of notes kept, as they are meant for people.
 const MAX_NOTES: usize = 64;
 
 impl Movie {
-    /// Reads a `moov` box.
+    /// Parses a `moov` box.
     pub fn parse(moov: &KeptBox, limits: &mut Limits) -> Result<Movie, IndexError> {
         let (timescale, date) = movie_header(moov)?;
         let mut movie = Movie {
@@ -151,7 +151,7 @@ impl Movie {
                 return match added {
                     Ok(Ok(())) => Ok(()),
                     Ok(Err(reason)) => self.pass_over(id, &reason),
-                    // A film plays without.
+                    // Subtitles are not required for playback.
                     Err(error) => self.pass_over(id, &format!("subtitles: {error}")),
                 };
             }
@@ -163,7 +163,7 @@ impl Movie {
         let stbl = minf.need(b"stbl")?;
         let stsd = stbl.need(b"stsd")?;
         let entries = sample_entries(&stsd, kind, limits)?;
-        // Whatever its samples are, they are not to be played: leave its tables alone.
+        // The samples cannot be played in any case, so the tables are not read.
         if entries.iter().all(Result::is_err) {
             let reason = entries
                 .into_iter()
@@ -212,7 +212,7 @@ impl Movie {
         Ok(())
     }
 
-    /// Takes the chapters that a text track has. They are no samples of the film.
+    /// Takes the chapters of a text track. They are not samples of the film.
     fn add_chapters(
         &mut self,
         mdia: &KeptBox,
@@ -236,7 +236,7 @@ impl Movie {
         Ok(())
     }
 
-    /// Takes a track of subtitles; why it is none that can be read, in words.
+    /// Adds a subtitle track; the inner error says why it is not supported, as text for users.
     fn add_subtitles(
         &mut self,
         mdia: &KeptBox,
@@ -283,7 +283,7 @@ impl Movie {
         Ok(Ok(()))
     }
 
-    /// Joins samples of fragments that are units of sound together only.
+    /// Joins samples of fragments that only together form units of audio.
     pub fn join_units(&mut self) {
         if self.fragments.is_none() {
             return;
@@ -322,7 +322,7 @@ impl Tracks for Movie {
 }
 
 impl Draft {
-    /// The entry that the samples are coded by; why there is none, in words.
+    /// Returns the entry of all samples' codec, or why there is none, as text for users.
     pub fn entry(&self) -> Result<&Entry, String> {
         let entry = |description: u32| self.entries.get((description.max(1) - 1) as usize);
         let Some(found) = entry(self.gathered.description) else {
@@ -337,7 +337,7 @@ impl Draft {
     }
 }
 
-/// Tracks that others name as their chapters (QuickTime's track reference `chap`).
+/// Returns the tracks that others reference as their chapters (QuickTime's track reference `chap`).
 fn chapter_tracks(moov: &KeptBox) -> Result<Vec<u32>, IndexError> {
     let mut chapters = Vec::new();
     for trak in moov.each(*b"trak").take(MAX_TRACKS as usize) {

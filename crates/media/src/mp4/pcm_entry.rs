@@ -1,11 +1,11 @@
-//! Sample entries of uncompressed sound: `ipcm` (ISO/IEC 23003-5) and those of QuickTime (QuickTime File Format, "Sound Sample
-//! Descriptions").
+//! Sample entries of uncompressed audio: `ipcm` (ISO/IEC 23003-5) and those of QuickTime (QuickTime
+//! File Format, "Sound Sample Descriptions").
 
 use super::boxes::Boxed;
 use crate::index_error::IndexError;
 use crate::{PcmConfig, Sound};
 
-/// Bytes of a sound description before what version 2 adds (and before boxes, in version 0).
+/// The size of a sound description before the fields of version 2 (and before boxes, in version 0).
 const FIXED: usize = 28;
 /// Flags of `lpcm`.
 const IS_FLOAT: u32 = 1;
@@ -13,10 +13,10 @@ const IS_BIG_ENDIAN: u32 = 2;
 const IS_SIGNED: u32 = 4;
 const IS_APART: u32 = 0x20;
 
-/// What an entry says: the sound, and the entry as ISO has it; or why it cannot be played.
+/// The audio of an entry and its ISO form, or why it cannot be played.
 pub type Known = Result<(PcmConfig, Sound, Vec<u8>), String>;
 
-/// Whether these four characters are those of uncompressed sound.
+/// Returns whether this fourcc denotes uncompressed audio.
 pub fn is_one(kind: &[u8; 4]) -> bool {
     matches!(
         kind,
@@ -34,7 +34,7 @@ pub fn is_one(kind: &[u8; 4]) -> bool {
     )
 }
 
-/// Reads an entry of this version, whose boxes begin at byte `boxes` of it, and whose fields say this.
+/// Parses an entry of this version, with boxes from byte `boxes` on and `said` in its fields.
 pub fn parse(entry: &Boxed, version: u16, boxes: usize, said: Sound) -> Result<Known, IndexError> {
     let stated_bits = u32::from(entry.fields(18).u16()?);
     let mut sound = said;
@@ -73,7 +73,7 @@ pub fn parse(entry: &Boxed, version: u16, boxes: usize, said: Sound) -> Result<K
     Ok(known.ok_or_else(|| format!("uncompressed sound of {rate} samples a second")))
 }
 
-/// Of version 2 of `lpcm`: the sound, its bits, and whether the lowest byte comes first.
+/// Reads version 2 of `lpcm`: the audio, its bits per sample, and whether it is little-endian.
 fn described(entry: &Boxed) -> Result<Result<(Sound, u32, bool), String>, IndexError> {
     let mut fields = entry.fields(FIXED);
     fields.u32()?;
@@ -92,13 +92,13 @@ fn described(entry: &Boxed) -> Result<Result<(Sound, u32, bool), String>, IndexE
     }
     let sound = Sound {
         channels: u16::try_from(channels).unwrap_or(0),
-        // What is no number becomes 0, and what is too much the most.
+        // NaN becomes 0, and values that are too large become the maximum.
         rate: rate.round() as u32,
     };
     Ok(Ok((sound, bits, flags & IS_BIG_ENDIAN == 0)))
 }
 
-/// What `enda` says, in `wave` or beside it; without it the highest byte comes first.
+/// Reads `enda`, inside `wave` or beside it; big-endian if there is none.
 fn is_little_endian(entry: &Boxed, boxes: usize) -> Result<bool, IndexError> {
     let says = |enda: Option<Boxed>| enda.is_some_and(|enda| enda.body.get(1) == Some(&1));
     if let Some(wave) = find(entry, boxes, b"wave")?
@@ -109,8 +109,8 @@ fn is_little_endian(entry: &Boxed, boxes: usize) -> Result<bool, IndexError> {
     Ok(says(find(entry, boxes, b"enda")?))
 }
 
-/// The first box of this kind behind the entry's fields. What is no box ends the search: QuickTime's writers end lists of boxes
-/// with four zeros.
+/// Returns the first box of this kind after the entry's fields. An invalid box ends the search:
+/// QuickTime writers end lists of boxes with four zeros.
 fn find<'p, 'a>(
     entry: &'p Boxed<'p, 'a>,
     boxes: usize,

@@ -1,4 +1,4 @@
-//! Which bytes of a file are needed next, until its boxes are known.
+//! Determines which bytes of a file are needed next, until its boxes are known.
 
 use std::ops::Range;
 
@@ -14,40 +14,40 @@ use crate::index_error::{IndexError, IndexErrorKind};
 use crate::scratch::Scratch;
 use crate::spool::Spool;
 
-/// Walks the boxes of a file: it says which bytes it needs, and is fed them.
+/// Walks the boxes of a file: it requests the bytes it needs, and is fed them.
 #[derive(Debug)]
 pub struct Reader {
     len: u64,
     options: IndexOptions,
     limits: Limits,
-    /// First byte of the box that is next.
+    /// The offset of the next box.
     at: u64,
-    /// The box at `at`, while it is put aside.
+    /// The box at `at`, while it is being collected.
     gathering: Option<Gathering>,
-    /// How much to ask for where only a header may be needed.
+    /// How many bytes to request if only a header may be needed.
     window: u64,
     boxes: u32,
     moofs: u32,
     movie: Option<Movie>,
-    /// A fragment whose media is not known to be whole yet.
+    /// A fragment whose media may not be complete yet.
     fragment: Option<Fragment>,
     done: bool,
-    /// Whether texts of subtitles are read.
+    /// Whether reading of the subtitle texts has begun.
     begun: bool,
 }
 
-/// A `moov` or `moof` box of which some is known.
+/// A partly read `moov` or `moof` box.
 #[derive(Debug)]
 struct Gathering {
     header: Header,
-    /// Bytes of the whole box.
+    /// The size of the whole box in bytes.
     size: u64,
     /// The body so far.
     body: Spool<1>,
 }
 
 impl Gathering {
-    /// Bytes of the box that are known.
+    /// Returns the number of bytes of the box that have been read.
     fn known(&self) -> u64 {
         (self.header.len + self.body.bytes()) as u64
     }
@@ -56,23 +56,23 @@ impl Gathering {
 /// A `moof` box.
 #[derive(Debug)]
 struct Fragment {
-    /// First byte of the box, and bytes of its header.
+    /// The offset of the box, and the size of its header in bytes.
     at: u64,
     header: usize,
     body: Spool<1>,
 }
 
-/// Bytes asked for at a box that will probably be passed over.
+/// Bytes requested at a box that will probably be skipped.
 const SMALL_WINDOW: u64 = FIRST;
-/// Bytes asked for where several small boxes follow each other.
+/// Bytes requested where several small boxes follow each other.
 const LARGE_WINDOW: u64 = 64 << 10;
-/// Bytes of `moov` or `moof` that are asked for at once, and are in memory. The fuzzer's are short.
+/// Bytes of `moov` or `moof` requested at once and held in memory; fewer for the fuzzer.
 const PIECE: u64 = if cfg!(fuzzing) { 1 << 10 } else { 2 << 20 };
-/// A file of more boxes than this is not one of pictures and sound.
+/// The maximum number of boxes in a file.
 const MAX_BOXES: u32 = 1 << 22;
 
 impl Reader {
-    /// For a file of `file_len` bytes, whose tables go into scratch space.
+    /// Creates a reader for a file of `file_len` bytes, whose tables go into scratch space.
     pub fn new(file_len: u64, options: IndexOptions, scratch: &Scratch) -> Self {
         Reader {
             len: file_len,
@@ -155,7 +155,7 @@ impl Reader {
                 if range.end == self.len {
                     self.trailing(self.len - self.at)?;
                 }
-                break; // asked for again from this box on
+                break; // requested again from this box on
             };
             if !self.one(header, have)? {
                 break;
@@ -164,14 +164,14 @@ impl Reader {
         Ok(())
     }
 
-    /// The text of a chapter or of subtitles that is to be fed, when the boxes are known.
+    /// Returns the range of the next chapter or subtitle text, once the boxes are known.
     fn text(&self) -> Option<Range<u64>> {
         let movie = self.movie.as_ref()?;
         let chapters = movie.chapters.wanted();
         chapters.or_else(|| movie.subtitles.wanted())
     }
 
-    /// The range that is to be fed; `None` at the end.
+    /// Returns the range to be fed next; `None` at the end.
     fn wanted(&self) -> Option<Range<u64>> {
         let range = match &self.gathering {
             Some(gathering) => {
@@ -183,12 +183,12 @@ impl Reader {
         (!self.done && range.start < range.end).then_some(range)
     }
 
-    /// Deals with the box at `self.at`, of which `have` is the beginning. `false`: its other bytes are wanted.
+    /// Handles the box at `self.at`, which begins with `have`. `false`: the rest of it is needed.
     fn one(&mut self, header: Header, have: &[u8]) -> Result<bool, IndexError> {
         let left = self.len - self.at;
         let size = header.size.unwrap_or(left);
         if self.at == 0 && !begins_a_film(header.kind) {
-            // Some copying programs reserve the whole file first.
+            // Some copying programs first reserve space for the whole file.
             let zeros = have.iter().all(|byte| *byte == 0);
             let (kind, problem) = match zeros {
                 true => (
@@ -203,7 +203,7 @@ impl Reader {
             return Err(self.error(kind, problem));
         }
         let impossible = size < header.len as u64 || size > left;
-        // Behind the film, anything goes: some programs leave scraps there.
+        // Anything is accepted after the film: some programs leave scraps there.
         if self.movie.is_some()
             && (impossible || header.kind == [0; 4])
             && !KNOWN.contains(&&header.kind)
@@ -229,7 +229,7 @@ impl Reader {
                 ),
             };
         }
-        // What follows a fragment is its media.
+        // The bytes after a fragment are its media.
         self.take_fragment()?;
         self.boxes += 1;
         if self.boxes > MAX_BOXES {
@@ -261,7 +261,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// Reads a box once it is whole. `false`: its other bytes are wanted.
+    /// Reads a box once it is complete. Returns `false` if its other bytes are needed.
     fn gather(&mut self, found: Gathering) -> Result<bool, IndexError> {
         let size = found.size;
         if found.known() < size {
@@ -273,10 +273,10 @@ impl Reader {
         Ok(true)
     }
 
-    /// Goes behind a box.
+    /// Moves past a box.
     fn pass(&mut self, size: u64, wanted: bool) {
         self.at += size;
-        // Fragments are much alike: ask for as much as the last one took, and some for what may lie between.
+        // Fragments are similar: request twice the size of the last one, for boxes in between.
         self.window = match size {
             size if wanted => (2 * size).clamp(SMALL_WINDOW, LARGE_WINDOW),
             size if size <= 2 * LARGE_WINDOW && self.moofs > 0 => LARGE_WINDOW,
@@ -304,12 +304,12 @@ impl Reader {
         let body = Kept::new(body);
         let found = body.boxed(place);
         let movie = self.movie.insert(Movie::parse(&found, &mut self.limits)?);
-        // Without fragments to come, nothing else in the file matters.
+        // If no fragments can follow, the rest of the file is not needed.
         self.done = movie.fragments.is_none();
         Ok(())
     }
 
-    /// Reads the fragment whose media is there, if there is one.
+    /// Reads the pending fragment, whose media is complete.
     fn take_fragment(&mut self) -> Result<(), IndexError> {
         let Some(Fragment { at, header, body }) = self.fragment.take() else {
             return Ok(());
@@ -330,12 +330,12 @@ impl Reader {
         fragments::read(&found, &mut self.limits, movie)
     }
 
-    /// Whether a box of this kind that is cut off is the end of a recording: whole fragments lie ahead of it.
+    /// Returns whether a truncated box of this kind ends a recording, after whole fragments.
     fn is_recording(&self, kind: [u8; 4]) -> bool {
         self.moofs > 0 && matches!(&kind, b"moof" | b"mdat")
     }
 
-    /// The film ends before the fragment that is cut off.
+    /// Ends the film before the truncated fragment.
     fn cut(&mut self) {
         let at = self.fragment.take().map_or(self.at, |fragment| fragment.at);
         if let Some(movie) = &mut self.movie {
@@ -346,7 +346,7 @@ impl Reader {
         self.at = self.len;
     }
 
-    /// The file ends: a fragment without its media is the end of a recording, unless it is the only one.
+    /// Handles the end of the file: drops an incomplete fragment, unless it is the only one.
     fn end_fragments(&mut self) -> Result<(), IndexError> {
         if self.fragment.is_some() && self.is_recording(*b"moof") {
             self.cut();
@@ -354,7 +354,7 @@ impl Reader {
         self.take_fragment()
     }
 
-    /// The last `left` bytes of the file are no box.
+    /// Skips the last `left` bytes of the file, which are not a box.
     fn trailing(&mut self, left: u64) -> Result<(), IndexError> {
         let Some(movie) = &mut self.movie else {
             return Err(self.error(
@@ -367,7 +367,7 @@ impl Reader {
         Ok(())
     }
 
-    /// An error of the file itself.
+    /// Returns an error that concerns the file itself.
     fn error(&self, kind: IndexErrorKind, problem: String) -> IndexError {
         IndexError {
             path: String::new(),
@@ -377,7 +377,7 @@ impl Reader {
         }
     }
 
-    /// An error of the box at `self.at`.
+    /// Returns an error that concerns the box at `self.at`.
     fn refuse(
         &self,
         of: [u8; 4],
@@ -391,7 +391,7 @@ impl Reader {
     }
 }
 
-/// Boxes at the top of a file (ISO/IEC 14496-12 table 1, QuickTime).
+/// Top-level boxes of a file (ISO/IEC 14496-12 table 1, QuickTime).
 const KNOWN: [&[u8; 4]; 18] = [
     b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"uuid", b"styp", b"sidx",
     b"ssix", b"prft", b"emsg", b"moof", b"mfra", b"meta", b"pdin", b"udta",

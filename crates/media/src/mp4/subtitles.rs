@@ -1,4 +1,4 @@
-//! Tracks of subtitles: their samples are read when all tables are known.
+//! Subtitle tracks. Their samples are read once all tables are known.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,26 +11,26 @@ use crate::text::{Document, TextForm, TextTrack};
 use crate::texts::{Cue, MOST_CUE, Texts};
 use crate::{Nanos, ticks_to_nanos};
 
-/// How the samples of a track hold their cues.
+/// The cue format of a track's samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     /// Timed text.
     TimedText {
-        /// The whole track is only what is said in another language than the film's.
+        /// Whether the whole track covers only speech in a language other than the film's.
         forced: bool,
     },
-    /// Boxes of WebVTT.
+    /// WebVTT boxes.
     WebVtt,
 }
 
 impl Holds {
-    /// By the first sample entry of `stsd`; the entry's name where it is none of these.
+    /// Returns the format of the first sample entry of `stsd`, or the name of an unsupported one.
     pub fn of(stsd: &KeptBox) -> Result<Holds, String> {
         let entry = stsd.children(8).next().and_then(Result::ok);
         let entry = entry.ok_or("nothing described")?;
         match &entry.kind {
             b"tx3g" => {
-                // displayFlags, behind six reserved bytes and data_reference_index.
+                // displayFlags follows six reserved bytes and data_reference_index.
                 let mut bytes = Vec::new();
                 let head = entry.head(&mut bytes).map_err(|error| error.problem)?;
                 let flags = head.body.get(8..12).unwrap_or_default();
@@ -44,26 +44,26 @@ impl Holds {
     }
 }
 
-/// A track whose samples are to be read.
+/// A track whose samples are still to be read.
 #[derive(Debug)]
 pub struct Pending {
     /// Its number among the texts.
     pub number: usize,
-    /// track_ID.
+    /// The track_ID.
     pub id: u32,
-    /// How its samples hold their cues.
+    /// The cue format of its samples.
     pub holds: Holds,
-    /// Ticks a second, never 0.
+    /// Ticks per second, never 0.
     pub timescale: u32,
-    /// When its media begins.
+    /// The time at which its media begins.
     pub delay: Nanos,
-    /// What of it is shown.
+    /// The part of it that is presented.
     pub edit: Edit,
     /// Its samples.
     pub gathered: Gathered,
 }
 
-/// A sample that is to be read.
+/// A sample that is still to be read.
 #[derive(Debug)]
 struct Wanted {
     bytes: Range<u64>,
@@ -82,28 +82,29 @@ pub struct Subtitles {
 }
 
 impl Subtitles {
-    /// These, which the file says in another way.
+    /// Sets subtitles that the file describes in another way.
     pub fn set(&mut self, texts: Texts) {
         self.texts = texts;
     }
 
-    /// Adds a track with what is known of it; its number. `None`: there are too many.
+    /// Adds a track and returns its number, or `None` if there are too many.
     pub fn add_track(&mut self, track: TextTrack) -> Option<usize> {
         self.texts.add_track(track)
     }
 
-    /// Has the samples of a track read later.
+    /// Schedules the samples of a track for reading.
     pub fn add(&mut self, pending: Pending) {
         self.pending.push(pending);
     }
 
-    /// What fragments bring of a track.
+    /// Returns the sample collection of a track, to which fragments add.
     pub fn gathered(&mut self, id: u32) -> Option<&mut Gathered> {
         let mut pending = self.pending.iter_mut();
         Some(&mut pending.find(|pending| pending.id == id)?.gathered)
     }
 
-    /// All tables are known: now the samples are wanted, at most `most` of them. Tracks with more are passed over, and told.
+    /// Starts reading the samples once all tables are known, at most `most` of them. Tracks that
+    /// exceed this are skipped and noted.
     pub fn begin(&mut self, most: u32) -> Vec<String> {
         let mut notes = Vec::new();
         let mut wanted = Vec::new();
@@ -122,13 +123,13 @@ impl Subtitles {
         notes
     }
 
-    /// The bytes of the next sample.
+    /// Returns the byte range of the next sample.
     pub fn wanted(&self) -> Option<Range<u64>> {
         let next = self.wanted.front().filter(|_| !self.texts.is_full())?;
         Some(next.bytes.clone())
     }
 
-    /// Reads the next sample.
+    /// Takes the bytes of the next sample.
     pub fn feed(&mut self, bytes: &[u8]) {
         let Some(sample) = self.wanted.pop_front() else {
             return;
@@ -150,7 +151,7 @@ impl Subtitles {
         }
     }
 
-    /// All of them.
+    /// Takes all subtitles.
     pub fn take(&mut self) -> Texts {
         self.wanted = VecDeque::new();
         std::mem::take(&mut self.texts)
@@ -158,12 +159,12 @@ impl Subtitles {
 }
 
 impl Pending {
-    /// The samples that have a text.
+    /// Returns the samples that contain text.
     fn list(&self) -> impl Iterator<Item = Wanted> + '_ {
         let least = match self.holds {
             // Nothing but a length of 0.
             Holds::TimedText { .. } => 3,
-            // A box without anything in it.
+            // A box without contents.
             Holds::WebVtt => 9,
         };
         let mut at = self.gathered.first_dts.saturating_sub(self.edit.start);
@@ -183,7 +184,7 @@ impl Pending {
     }
 }
 
-/// The track of text with this track_ID, without cues.
+/// Returns the text track with this track_ID, without cues.
 pub fn track(id: u32, holds: Holds, default: bool) -> TextTrack {
     TextTrack {
         id,

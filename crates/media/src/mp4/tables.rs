@@ -1,9 +1,9 @@
 //! The sample tables of a progressive film (ISO/IEC 14496-12 8.6, 8.7).
 //!
-//! The tables are walked side by side, a piece of each in memory, straight from the bytes of `moov`
-//! into the packed records, without a list of anything between. What the tables disagree about is put right where players
-//! do so too (a table of times that ends early, chunks for fewer samples than there are sizes),
-//! with a note; what would make us read wrong bytes is an error.
+//! The tables are walked side by side, a piece of each in memory, from the bytes of `moov` directly
+//! into the packed records, without intermediate lists. Disagreements between tables that players
+//! tolerate (a time table that ends early, chunks for fewer samples than there are sizes) are
+//! corrected with a note. Those that would make us read wrong bytes are errors.
 
 use super::boxes::fourcc;
 use super::kept::{KeptBox, Table};
@@ -12,23 +12,23 @@ use crate::index_error::{IndexError, IndexErrorKind};
 use crate::scratch::Scratch;
 use crate::{Sample, SampleTable};
 
-/// A track's samples as its tables have them.
+/// A track's samples according to its tables.
 #[derive(Debug, Default)]
 pub struct Tables {
     /// The samples in decode order.
     pub samples: SampleTable,
     /// The sum of their durations, in ticks.
     pub duration: i64,
-    /// sample_description_index of the first sample, from 1; 0 without samples.
+    /// sample_description_index of the first sample, from 1; 0 if there are no samples.
     pub description: u32,
-    /// The first other sample_description_index that is used, if any.
+    /// The first sample_description_index that differs from it, if any.
     pub other_description: Option<u32>,
-    /// What was put right.
+    /// Notes on what was corrected.
     pub notes: Vec<String>,
 }
 
 impl Tables {
-    /// Without samples yet.
+    /// Creates an empty object.
     pub(super) fn new(scratch: &Scratch) -> Tables {
         Tables {
             samples: SampleTable::new(scratch),
@@ -43,7 +43,7 @@ impl Tables {
         self.samples.push(sample);
     }
 
-    /// The next samples have this description.
+    /// Records the description of the next samples.
     pub(super) fn describe(&mut self, description: u32) {
         match self.description {
             0 => self.description = description,
@@ -54,7 +54,7 @@ impl Tables {
         }
     }
 
-    /// Notes what the tables lack: of `count` samples, `number` have a place, and so many have a duration.
+    /// Notes gaps: of `count` samples, `number` have a position and `timed` a duration.
     pub(super) fn note_missing(&mut self, number: u32, count: u32, timed: u64) {
         if number < count {
             self.notes.push(format!(
@@ -74,7 +74,7 @@ impl Tables {
 pub fn read(stbl: &KeptBox, limits: &mut Limits) -> Result<Tables, IndexError> {
     let mut tables = Tables::new(&limits.scratch);
     let Some(mut sizes) = Sizes::parse(stbl, limits)? else {
-        return Ok(tables); // a fragmented film's `moov` may leave it out
+        return Ok(tables); // a fragmented film's `moov` may omit it
     };
     let count = sizes.count;
     if count == 0 {
@@ -107,7 +107,7 @@ pub fn read(stbl: &KeptBox, limits: &mut Limits) -> Result<Tables, IndexError> {
             limits.check(&chunks_box, number, offset, size)?;
             duration = durations.next().unwrap_or(duration);
             let cts = offsets.as_mut().and_then(Runs::next).unwrap_or(0) as i32;
-            // A duration above 2^31 is a negative one of careless writers: players take it for none.
+            // Values from 2^31 are negative durations of careless writers; players treat them as 0.
             let duration = if duration >> 31 == 0 { duration } else { 0 };
             tables.push(Sample {
                 offset,
@@ -133,22 +133,22 @@ pub fn read(stbl: &KeptBox, limits: &mut Limits) -> Result<Tables, IndexError> {
     Ok(tables)
 }
 
-/// `stsz` or `stz2`.
+/// The sizes from `stsz` or `stz2`.
 pub(super) struct Sizes<'p, 'a> {
     pub of: KeptBox<'p, 'a>,
     pub count: u32,
-    /// Of all samples; 0: each has its own.
+    /// The size of all samples; 0: individual sizes.
     pub fixed: u32,
     entries: Entries<'a>,
 }
 
-/// Sizes of so many bits.
+/// Individual sizes of this many bits.
 enum Entries<'a> {
     None,
     Bits32(Table<'a, 4>),
     Bits16(Table<'a, 2>),
     Bits8(Table<'a, 1>),
-    /// With the second one of the byte that was read.
+    /// With the second half of the byte that was read last.
     Bits4(Table<'a, 1>, Option<u8>),
 }
 
@@ -203,7 +203,7 @@ impl<'p, 'a> Sizes<'p, 'a> {
         }))
     }
 
-    /// The next size; asked at most `count` times, for which the table was measured.
+    /// Returns the next size. Called at most `count` times, for which the table is long enough.
     #[inline]
     fn next(&mut self) -> u32 {
         match &mut self.entries {
@@ -223,12 +223,12 @@ impl<'p, 'a> Sizes<'p, 'a> {
     }
 }
 
-/// `stts` or `ctts`: runs of (count, value).
+/// The contents of `stts` or `ctts`: runs of (count, value).
 pub(super) struct Runs<'a> {
     entries: Table<'a, 8>,
     left: u32,
     value: u32,
-    /// How many values were there to be had so far.
+    /// How many values the table has provided so far.
     pub given: u64,
 }
 
@@ -246,7 +246,7 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// Goes on to the next entry, if there is one.
+    /// Advances to the next entry, if there is one.
     fn step(&mut self) -> Option<()> {
         [self.left, self.value] = words(self.entries.next()?);
         Some(())
@@ -262,7 +262,7 @@ impl<'a> Runs<'a> {
         Some(self.value)
     }
 
-    /// The sum of the next `count` values; where they have ended, the last one goes on.
+    /// Returns the sum of the next `count` values; the last one repeats after the table's end.
     pub fn sum(&mut self, count: u32) -> u64 {
         let (mut sum, mut wanted) = (0, count);
         while wanted > 0 {
@@ -286,11 +286,11 @@ fn words<const N: usize, const W: usize>(entry: [u8; N]) -> [u32; W] {
     std::array::from_fn(|at| bytes.get(at).map_or(0, |word| u32::from_be_bytes(*word)))
 }
 
-/// `stsc`: how many samples each chunk holds.
+/// The contents of `stsc`: the number of samples per chunk.
 pub(super) struct Chunking<'p, 'a> {
     of: &'p KeptBox<'p, 'a>,
     entries: Table<'a, 12>,
-    /// first_chunk, samples_per_chunk and sample_description_index of the next entry, and its number from 0.
+    /// first_chunk, samples_per_chunk, sample_description_index of the next entry, number `at`.
     ahead: Option<[u32; 3]>,
     at: usize,
     samples: u32,
@@ -317,13 +317,13 @@ impl<'p, 'a> Chunking<'p, 'a> {
         Ok(chunking)
     }
 
-    /// Samples and description of chunk `chunk` (from 0), asked for in order.
+    /// Returns the sample count and description of chunk `chunk` (from 0), in ascending order only.
     pub fn of_chunk(&mut self, chunk: usize) -> Result<(u32, u32), IndexError> {
         while let Some([first, samples, description]) = self.ahead {
             if first as usize > chunk + 1 {
                 break;
             }
-            // An entry for a chunk that has gone by would leave open where its samples lie.
+            // An entry for an earlier chunk would leave the position of its samples undefined.
             if self.at > 0 && (first as usize) < chunk + 1 {
                 return Err(self.of.damaged(format!(
                     "entry {} is out of order: chunk {first}",
@@ -338,7 +338,7 @@ impl<'p, 'a> Chunking<'p, 'a> {
     }
 }
 
-/// `stco` or `co64`.
+/// The chunk offsets of `stco` or `co64`.
 pub(super) enum Chunks<'a> {
     Narrow(Table<'a, 4>),
     Wide(Table<'a, 8>),
@@ -353,7 +353,7 @@ impl<'a> Chunks<'a> {
         })
     }
 
-    /// How many there still are.
+    /// Returns the number of chunks left.
     pub fn len(&self) -> usize {
         match self {
             Chunks::Narrow(table) => table.len(),
@@ -361,7 +361,7 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// Where the next one begins; asked at most as often as there are any.
+    /// Returns the next chunk's offset. Called at most as often as there are chunks.
     pub fn next(&mut self) -> u64 {
         match self {
             Chunks::Narrow(table) => table.next().map_or(0, u32::from_be_bytes).into(),
@@ -370,10 +370,10 @@ impl<'a> Chunks<'a> {
     }
 }
 
-/// Which samples a decoder may start at: `stss`, QuickTime's `stps` (partial sync), and the sample
-/// group `rap ` (8.9.4, 10.4): pictures of open GOPs that some writers keep out of `stss`.
+/// The samples at which a decoder may start: `stss`, QuickTime's `stps` (partial sync) and the
+/// sample group `rap ` (8.9.4, 10.4), for open-GOP pictures that some writers omit from `stss`.
 struct Sync<'a> {
-    /// No `stss`: every sample is one.
+    /// Without `stss`, every sample is a sync sample.
     all: bool,
     lists: [Option<SyncList<'a>>; 2],
     groups: Option<Runs<'a>>,
@@ -382,7 +382,7 @@ struct Sync<'a> {
 struct SyncList<'a> {
     numbers: Table<'a, 4>,
     ahead: Option<u32>,
-    /// Number of the first sample: 1, but 0 in films of some careless writers, which players know.
+    /// The number of the first sample: 1, but 0 from some careless writers, which players accept.
     base: u32,
 }
 
@@ -446,7 +446,7 @@ impl<'a> Sync<'a> {
         })
     }
 
-    /// Whether sample `number` (from 0) is one, asked for in order.
+    /// Returns whether sample `number` (from 0) is a sync sample. Must be called in order.
     #[inline]
     fn next(&mut self, number: u32) -> bool {
         let grouped = self

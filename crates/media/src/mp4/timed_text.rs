@@ -1,13 +1,14 @@
-//! Samples of subtitles as text of WebVTT: timed text (3GPP TS 26.245, `tx3g`), and WebVTT (ISO/IEC 14496-30, `wvtt`).
+//! Converts subtitle samples to WebVTT text: timed text (3GPP TS 26.245, `tx3g`) and WebVTT
+//! (ISO/IEC 14496-30, `wvtt`).
 
 use super::boxes::Header;
 
-/// Styles that players show: bold, italic, underlined.
+/// The styles that players support: bold, italic, underlined.
 const STYLES: [(u8, char); 3] = [(1, 'b'), (2, 'i'), (4, 'u')];
-/// Runs of styled characters that are looked at.
+/// The maximum number of styled runs that are read.
 const MOST_RUNS: usize = 256;
 
-/// The text of a sample of timed text; empty where nothing is shown.
+/// Returns the text of a timed-text sample; empty if nothing is shown.
 pub fn timed_text(sample: &[u8]) -> String {
     let (text, boxes) = text(sample);
     let runs = runs(boxes);
@@ -32,7 +33,7 @@ pub fn timed_text(sample: &[u8]) -> String {
     out
 }
 
-/// The text of a sample, as it is, and the boxes that follow: its length in two bytes, then the text.
+/// Returns the plain text of a sample, which follows its 16-bit length, and the boxes after it.
 pub fn text(sample: &[u8]) -> (String, &[u8]) {
     let Some((length, rest)) = sample.split_first_chunk::<2>() else {
         return (String::new(), &[]);
@@ -42,7 +43,7 @@ pub fn text(sample: &[u8]) -> (String, &[u8]) {
     (decoded(text), boxes)
 }
 
-/// UTF-8, or UTF-16 behind a mark of its byte order.
+/// Decodes UTF-8, or UTF-16 if there is a byte order mark.
 fn decoded(text: &[u8]) -> String {
     let wide = |text: &[u8], unit: fn([u8; 2]) -> u16| {
         let (units, _) = text.as_chunks::<2>();
@@ -56,14 +57,14 @@ fn decoded(text: &[u8]) -> String {
     }
 }
 
-/// Characters from one on up to another, with their styles.
+/// A range of characters, end exclusive, with their style.
 struct Run {
     from: usize,
     to: usize,
     style: u8,
 }
 
-/// Runs of the boxes `styl` that follow the text.
+/// Returns the runs in the `styl` boxes that follow the text.
 fn runs(mut boxes: &[u8]) -> Vec<Run> {
     let mut found = Vec::new();
     while let Some((kind, body, rest)) = first_box(boxes) {
@@ -82,7 +83,7 @@ fn runs(mut boxes: &[u8]) -> Vec<Run> {
     found
 }
 
-/// The kind and the body of the box at the beginning, and what follows it.
+/// Splits off the first box: its kind, its body, and the bytes after it.
 fn first_box(bytes: &[u8]) -> Option<([u8; 4], &[u8], &[u8])> {
     let Header {
         kind, size, len, ..
@@ -92,7 +93,7 @@ fn first_box(bytes: &[u8]) -> Option<([u8; 4], &[u8], &[u8])> {
     Some((kind, body, &bytes[size..]))
 }
 
-/// Closes tags of one style, and opens those of another.
+/// Closes the tags of one style and opens those of another.
 fn restyle(out: &mut String, from: u8, to: u8) {
     for (bit, name) in STYLES.iter().rev() {
         if from & bit != 0 {
@@ -106,7 +107,7 @@ fn restyle(out: &mut String, from: u8, to: u8) {
     }
 }
 
-/// Settings and text of the cues in a sample of WebVTT.
+/// Returns settings and text of the cues in a WebVTT sample.
 pub fn web_vtt(mut sample: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut cues = Vec::new();
     while let Some((kind, mut body, rest)) = first_box(sample) {

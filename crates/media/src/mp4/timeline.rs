@@ -1,5 +1,5 @@
-//! Tracks onto one presentation timeline: where it begins, what each track's ticks are shifted by,
-//! and which samples lie outside it. See [`Track`] for what zero is.
+//! Puts tracks on one presentation timeline: determines where it begins, by how many ticks each
+//! track is shifted, and which samples lie outside it. See [`Track`] for the definition of zero.
 
 use super::edits::Edit;
 use super::moov::{Draft, Movie};
@@ -13,16 +13,16 @@ use crate::{
     ticks_to_nanos,
 };
 
-/// Sound frames wholly before zero that are kept, to prime the decoder: AAC needs one to three,
-/// HE-AAC and Opus (80 ms of 20 ms frames) four.
+/// The number of audio frames entirely before zero that are kept to prime the decoder: AAC needs
+/// one to three, HE-AAC and Opus (80 ms in 20 ms frames) four.
 const PRIMING_FRAMES: usize = 5;
 
-/// Sound that begins earlier than this before the first picture, or by more frames than prime a
+/// Audio that begins earlier than this before the first picture, or by more frames than prime a
 /// decoder, is not priming but part of the film, which then begins with it.
 const EARLY_SOUND: Nanos = SECOND / 10;
 
-/// A point on the movie's timeline, as exactly as the film gives it: `delay` ticks of the movie's
-/// timescale and `media` ticks of a track's.
+/// A point on the movie's timeline with the film's own precision: `delay` ticks of the movie's
+/// timescale and `media` ticks of a track's timescale.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     delay: u64,
@@ -31,7 +31,7 @@ struct Point {
 }
 
 impl Point {
-    /// To the nanosecond.
+    /// Converts it to nanoseconds.
     fn nanos(&self, movie_timescale: u32) -> Nanos {
         let delay = i64::try_from(self.delay).unwrap_or(i64::MAX);
         let (delay, media) = (
@@ -42,7 +42,7 @@ impl Point {
     }
 }
 
-/// Makes the index of a film whose samples have all been read.
+/// Builds the index of a film whose samples have all been read.
 pub fn lay_out(mut movie: Movie, container: Container) -> Result<Index, IndexError> {
     let drafts = playable(&mut movie)?;
     let Some(zero) = zero(&drafts, movie.timescale)? else {
@@ -120,7 +120,7 @@ fn unplayable(movie: &Movie) -> IndexError {
     }
 }
 
-/// The tracks that have samples of a codec we know; the others are noted.
+/// Returns the tracks that have samples of a supported codec, and notes the others.
 fn playable(movie: &mut Movie) -> Result<Vec<Draft>, IndexError> {
     let mut drafts = std::mem::take(&mut movie.tracks);
     let moving = drafts
@@ -146,7 +146,7 @@ fn playable(movie: &mut Movie) -> Result<Vec<Draft>, IndexError> {
                 draft.id
             ));
         }
-        // An edit that begins where there is no media shows nothing: players play on without it.
+        // An edit that begins after the media shows nothing: players ignore it.
         if draft.edit.start >= draft.gathered.end_dts && draft.edit.start > 0 {
             movie.note(format!(
                 "track {}: its edit list begins after its media and is ignored",
@@ -180,7 +180,7 @@ impl Draft {
             .is_ok_and(|entry| matches!(entry.codec, Codec::Pcm(_)))
     }
 
-    /// A time of its media on the movie's timeline.
+    /// Returns the point on the movie's timeline of a media time.
     fn point(&self, time: i64) -> Point {
         Point {
             delay: self.edit.delay,
@@ -189,7 +189,7 @@ impl Draft {
         }
     }
 
-    /// Number, decode time and presentation time of each sample, in ticks.
+    /// Iterates over the number, decode time and presentation time of each sample, in ticks.
     fn times(&self) -> impl Iterator<Item = (usize, Times)> + '_ {
         let mut dts = self.gathered.first_dts;
         self.gathered
@@ -212,8 +212,8 @@ impl Draft {
             })
     }
 
-    /// The last sync sample presented at or before `at` (media ticks), else the first sync sample,
-    /// else the first sample: its number and presentation time.
+    /// Returns number and presentation time of the last sync sample presented at or before `at`
+    /// (media ticks), or of the first sync sample, or of the first sample.
     fn sync_at(&self, at: i64) -> Option<(usize, i64)> {
         let mut found = None;
         for (number, times) in self.times().filter(|(_, times)| times.sync) {
@@ -237,7 +237,7 @@ struct Times {
     sync: bool,
 }
 
-/// Where the presentation begins; `None` without tracks.
+/// Returns the beginning of the presentation; `None` if there are no tracks.
 fn zero(drafts: &[Draft], movie_timescale: u32) -> Result<Option<Point>, IndexError> {
     let mut pictures = drafts.iter().filter(|draft| draft.kind == Kind::Video);
     let picture = pictures
@@ -266,7 +266,7 @@ fn zero(drafts: &[Draft], movie_timescale: u32) -> Result<Option<Point>, IndexEr
         }
         starts.push(draft.point(start));
     }
-    // Comparing exactly would take 160 bits; at equal times either will do.
+    // An exact comparison would take 160 bits; if times are equal, either will do.
     let seconds = |at: &Point| {
         at.delay as f64 / f64::from(movie_timescale) + at.media as f64 / f64::from(at.timescale)
     };
@@ -276,12 +276,12 @@ fn zero(drafts: &[Draft], movie_timescale: u32) -> Result<Option<Point>, IndexEr
         .or(picture))
 }
 
-/// Ticks from the track's media time to presentation time.
+/// Returns the offset in ticks from the track's media time to presentation time.
 fn shift(draft: &Draft, zero: &Point, movie_timescale: u32) -> Result<i64, IndexError> {
     let own = i128::from(draft.timescale);
     let (movie, theirs) = (i128::from(movie_timescale), i128::from(zero.timescale));
     let delay = i128::from(draft.edit.delay) - i128::from(zero.delay);
-    // In ticks of own/(movie × theirs): rounded once.
+    // In units of own/(movie × theirs), so that it is rounded only once.
     let apart = delay * theirs - i128::from(zero.media) * movie;
     let unit = movie * theirs;
     let ticks = apart
@@ -296,15 +296,15 @@ fn shift(draft: &Draft, zero: &Point, movie_timescale: u32) -> Result<i64, Index
         .ok_or_else(|| draft.damaged("begins at a time that is none".into()))
 }
 
-/// Which samples lie on the timeline.
+/// Returns the range of samples that lie on the timeline.
 fn kept(draft: &Draft, shift: i64, movie_timescale: u32, container: Container) -> (usize, usize) {
     let count = draft.gathered.samples.len() as usize;
-    // Of a stream all samples stay: the places of its view count them.
+    // Streams keep all samples, because the places of their view count them.
     let is_stream = !matches!(
         container,
         Container::Mp4 | Container::FragmentedMp4 | Container::Matroska
     );
-    // Uncompressed sound has no decoder to prime.
+    // Uncompressed audio has no decoder to prime.
     let priming = match draft.is_uncompressed() && !is_stream {
         true => 0,
         false => PRIMING_FRAMES,
@@ -336,7 +336,7 @@ fn kept(draft: &Draft, shift: i64, movie_timescale: u32, container: Container) -
     }
 }
 
-/// The track with its samples `first..end`, and the media time at which the last of them ends.
+/// Returns the track with its samples `first..end`, and the media time at which they end.
 fn finish(
     draft: Draft,
     shift: i64,

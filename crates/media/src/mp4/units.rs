@@ -1,5 +1,5 @@
-//! Samples of uncompressed sound, which are single frames of it most often: 48,000 a second would make a huge index. They are
-//! joined into units of some hundredths of a second, each of which lies in the file in one piece.
+//! Joins samples of uncompressed audio. They are usually single frames, and 48,000 per second would
+//! make a huge index. Units last a few hundredths of a second, and each is contiguous in the file.
 
 use super::entry::Entry;
 use super::kept::KeptBox;
@@ -8,20 +8,20 @@ use super::tables::{self, Chunking, Chunks, Runs, Sizes, Tables};
 use crate::index_error::IndexError;
 use crate::{Codec, Sample, SampleTable, Sound};
 
-/// Units of a second, at least.
+/// The minimum number of units per second.
 const A_SECOND: u32 = 25;
 
-/// How long units are.
+/// The size of units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
-    /// Bytes of a frame.
+    /// The size of a frame in bytes.
     frame: u32,
-    /// Frames of a unit, at most.
+    /// The maximum number of frames in a unit.
     most: u32,
 }
 
 impl Unit {
-    /// Of a track with this entry; `None`: its samples stay as they are.
+    /// Returns the unit for a track with this entry; `None`: its samples are not joined.
     pub fn of(entry: &Entry) -> Option<Unit> {
         let (Codec::Pcm(config), Some(Sound { rate, .. })) = (&entry.codec, &entry.sound) else {
             return None;
@@ -49,12 +49,12 @@ pub fn read(stbl: &KeptBox, limits: &mut Limits, unit: Unit) -> Result<Tables, I
     let mut durations = Runs::parse(&stbl.need(b"stts")?)?;
     let mut runs = Chunking::parse(&stsc_box)?;
     let mut chunks = Chunks::parse(&chunks_box)?;
-    // Old writers of QuickTime say 1, whatever a frame takes.
+    // Old QuickTime writers state 1, whatever the size of a frame.
     let size = match sizes.fixed {
         1 => unit.frame,
         fixed => fixed,
     };
-    // A sample is one frame, most often.
+    // A sample is usually one frame.
     let at_once = (unit.most / (size / unit.frame).max(1)).max(1);
     let mut tables = Tables::new(&limits.scratch);
     let mut number = 0;
@@ -68,7 +68,7 @@ pub fn read(stbl: &KeptBox, limits: &mut Limits, unit: Unit) -> Result<Tables, I
         tables.describe(description);
         let units = samples.div_ceil(at_once);
         limits.book(&sizes.of, units)?;
-        // All units of a chunk are about as long.
+        // All units of a chunk have about the same length.
         let bound = |nth: u32| (u64::from(samples) * u64::from(nth) / u64::from(units)) as u32;
         for nth in 0..units {
             let count = bound(nth + 1) - bound(nth);
@@ -90,7 +90,7 @@ pub fn read(stbl: &KeptBox, limits: &mut Limits, unit: Unit) -> Result<Tables, I
     Ok(tables)
 }
 
-/// Of a unit; one that does not fit is none of a film.
+/// Returns the duration of a unit, or 0 if it is out of range.
 fn duration(ticks: u64) -> u32 {
     u32::try_from(ticks)
         .ok()
@@ -98,7 +98,7 @@ fn duration(ticks: u64) -> u32 {
         .unwrap_or(0)
 }
 
-/// The same samples, of which those that follow each other in the file are one while that is no longer than a unit.
+/// Joins samples that are contiguous in the file into units of at most the maximum length.
 pub fn joined(samples: &SampleTable, unit: Unit) -> SampleTable {
     let most = u64::from(unit.most) * u64::from(unit.frame);
     let mut table = SampleTable::new(samples.scratch());

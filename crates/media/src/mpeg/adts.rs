@@ -1,14 +1,14 @@
-//! AAC with ADTS headers (ISO/IEC 14496-3 1.A.2.2): what sets its decoder up.
+//! AAC with ADTS headers (ISO/IEC 14496-3 1.A.2.2): its decoder configuration.
 
 use super::latm::{Config, copied};
 use crate::mp4::{AAC_RATES, Bits, program_channels};
 
-/// Bytes of a header without a checksum, and with one.
+/// Header sizes in bytes, without and with a checksum.
 const HEADS: [usize; 2] = [7, 9];
-/// Number of the element that says which channels there are (4.5.2.1), in three bits.
+/// The 3-bit id of the element that lists the channels (4.5.2.1).
 const PROGRAM: u32 = 5;
 
-/// A header's bytes and those of its frame with it; `None`: these bytes begin with none.
+/// Returns the sizes of the header and of the whole frame; `None` if `bytes` begin with no header.
 pub fn len(bytes: &[u8]) -> Option<(usize, usize)> {
     let head = bytes.first_chunk::<7>()?;
     if head[0] != 0xff || head[1] & 0xf6 != 0xf0 {
@@ -20,7 +20,7 @@ pub fn len(bytes: &[u8]) -> Option<(usize, usize)> {
     (len > before).then_some((before, len))
 }
 
-/// AudioSpecificConfig of a frame, as far as its header says it: kind of AAC, rate, channels.
+/// Returns the AudioSpecificConfig that a frame's header states: object type, rate, channels.
 pub fn setup(frame: &[u8]) -> Option<[u8; 2]> {
     let head = frame.first_chunk::<7>()?;
     let object = u16::from(head[2] >> 6) + 1;
@@ -32,14 +32,14 @@ fn channels(head: &[u8; 7]) -> u8 {
     (head[2] & 1) << 2 | head[3] >> 6
 }
 
-/// What sets up the decoder of a frame. `None`: the frame does not say which channels there are, or has several blocks, which are
-/// not told apart.
+/// Returns the decoder configuration of a frame. `None` if the frame does not state its channels,
+/// or has several blocks, which cannot be separated.
 pub fn config(frame: &[u8]) -> Option<Config> {
     let (before, _) = len(frame)?;
     let head = frame.first_chunk::<7>()?;
     let mut specific = setup(frame)?.to_vec();
     let channels = match channels(head) {
-        // The frame's first element says it, from an odd bit on, and the configuration has it at its third byte.
+        // The first element states them from an odd bit on, the configuration from byte 3 on.
         0 => {
             let mut bits = Bits::new(frame.get(before..)?);
             if bits.take(3)? != PROGRAM {
@@ -72,29 +72,29 @@ mod tests {
 
     #[test]
     fn channels_are_said_by_the_head_or_by_the_first_element() {
-        // LC, 48 kHz, two channels; a block of a byte.
+        // LC, 48 kHz, two channels; a block of one byte.
         let plain = [0xff, 0xf1, 0x4c, 0x80, 1, 0x1f, 0xfc, 0x20];
         assert_eq!(len(&plain), Some((7, 8)));
         let stereo = config(&plain).expect("a configuration");
         assert_eq!(stereo.specific, [0x11, 0x90]);
         assert_eq!((stereo.rate, stereo.channels), (48_000, 2));
 
-        // The same without channels: one in front, a pair behind, and a low one.
+        // The same without a channel configuration: a front channel, a back pair, an LFE channel.
         let element = concat!(
             "101",  // a program_config_element
             "0000", // its tag
             "01",   // LC
             "0011", // 48 kHz
-            "0001", // in front
-            "0000", // at the sides
-            "0001", // behind
-            "01",   // low
+            "0001", // front
+            "0000", // side
+            "0001", // back
+            "01",   // LFE
             "000",  // associated data
             "0000", // coupled
             "000",  // no mixtures
             "0", "0000", // a single one
             "1", "0001", // a pair
-            "0010", // the low one
+            "0010", // the LFE channel
         );
         let body = bits(element);
         let length = 7 + body.len() as u8;

@@ -1,4 +1,5 @@
-//! Streams of pictures that are files by themselves: what they are, and when their pictures are shown, which only they tell.
+//! Video elementary streams that are files of their own: their coding, and the presentation times
+//! of their pictures, which only the pictures themselves state.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -13,14 +14,14 @@ use super::sequence::Shape;
 use crate::scratch::Scratch;
 use crate::spool::Spool;
 
-/// No picture is shown so many places away from where it is decoded (ITU-T H.264 A.3.1: at most 16 are kept).
+/// The maximum distance between decode and presentation position (ITU-T H.264 A.3.1: at most 16).
 const FURTHEST: i32 = 64;
-/// Pictures a second that a stream may state.
+/// The maximum picture rate per second that a stream may state.
 const MOST_A_SECOND: u64 = 300;
-/// Ticks a second that a stream may count its pictures in: what a picture waits fits its record.
+/// The maximum timescale of a stream, such that reordering delays fit their records.
 const FINEST: u32 = 10_000_000;
 
-/// What a file is that begins with these bytes; `None`: no stream of pictures.
+/// Returns the coding of a file that begins with `head`; `None`: no video elementary stream.
 pub fn coding(head: &[u8]) -> Option<Coding> {
     let zeros = head.iter().take_while(|byte| **byte == 0).count();
     if !(2..=8).contains(&zeros) || head.get(zeros) != Some(&1) {
@@ -32,7 +33,7 @@ pub fn coding(head: &[u8]) -> Option<Coding> {
     if is_sequence(first) {
         return Some(Coding::MpegVideo);
     }
-    // Such a file begins with parameter sets, or with a delimiter or SEI ahead of them.
+    // Such a file begins with parameter sets, or with a delimiter or SEI before them.
     let family = match *first.first()? {
         0x27 | 0x47 | 0x67 | 0x09 | 0x06 => Family::H264,
         0x40 | 0x42 | 0x46 | 0x4e => Family::H265,
@@ -49,17 +50,17 @@ pub fn coding(head: &[u8]) -> Option<Coding> {
     })
 }
 
-/// How long a picture is shown.
+/// The duration of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Period {
-    /// Ticks.
+    /// The duration in ticks.
     pub ticks: u32,
-    /// Ticks a second.
+    /// Ticks per second.
     pub timescale: u32,
 }
 
 impl Period {
-    /// Of so many pictures a second, which is a fraction; of [`RATE`] ticks a second where that is exact.
+    /// Returns the period for a fraction of pictures per second, in ticks of [`RATE`] if exact.
     fn of((count, seconds): (u32, u32)) -> Option<Period> {
         let ticks = u64::from(RATE) * u64::from(seconds);
         let is_likely = count >= seconds && u64::from(count) <= MOST_A_SECOND * u64::from(seconds);
@@ -79,17 +80,18 @@ impl Period {
     }
 }
 
-/// What is known of when pictures are shown.
+/// Derives the presentation times of pictures.
 #[derive(Clone, Debug)]
 pub struct Bare {
-    /// Pictures a second where the stream does not state it.
+    /// Pictures per second if the stream does not state it.
     usual: (u32, u32),
     period: Option<Period>,
     order: Order,
 }
 
 impl Bare {
-    /// Of a stream that has so many pictures a second if it does not state it. Their order goes into scratch space.
+    /// Creates the state for a stream with this default picture rate. The pictures' order is stored
+    /// in scratch space.
     pub fn new(usual: (u32, u32), scratch: &Scratch) -> Bare {
         Bare {
             usual,
@@ -98,12 +100,12 @@ impl Bare {
         }
     }
 
-    /// How long its pictures are shown; `None` before the first one.
+    /// Returns the duration of its pictures; `None` before the first one.
     pub fn period(&self) -> Option<Period> {
         self.period
     }
 
-    /// Takes the next picture in the order of decoding: when it is decoded, in ticks.
+    /// Takes the next picture in decode order and returns its decode time in ticks.
     pub fn take(&mut self, counted: Counted, shape: Option<Shape>) -> i64 {
         let period = *self.period.get_or_insert_with(|| {
             let stated = shape.and_then(|shape| Period::of(shape.rate?));
@@ -118,7 +120,7 @@ impl Bare {
         at
     }
 
-    /// How long pictures wait from being decoded to being shown; `None`: their order cannot be. Nothing follows.
+    /// Ends the stream and returns the delays until presentation; `None` if the order is invalid.
     pub fn waits(&mut self) -> Option<Waits<'_>> {
         self.order.end();
         let ticks = self.period.map_or(0, |period| period.ticks as i32);
@@ -129,38 +131,38 @@ impl Bare {
     }
 }
 
-/// How long pictures wait.
+/// The presentation delays of pictures.
 pub struct Waits<'a> {
     order: &'a Order,
     ticks: i32,
 }
 
 impl Waits<'_> {
-    /// For each picture, in ticks.
+    /// Iterates over the delay of each picture, in ticks.
     pub fn iter(&self) -> impl Iterator<Item = i32> + '_ {
         self.order.waits().map(|places| places * self.ticks)
     }
 }
 
-/// The order in which pictures are shown, by their counts (ITU-T H.264 8.2.1, H.265 8.3.1).
+/// The presentation order of pictures, by picture order count (ITU-T H.264 8.2.1, H.265 8.3.1).
 #[derive(Clone, Debug)]
 struct Order {
-    /// Pictures that were taken.
+    /// The number of pictures taken.
     len: u32,
-    /// For the first pictures: places from where each is decoded to where it is shown, at most [`FURTHEST`] either way.
+    /// For the first pictures: the signed distance from decode to presentation position.
     moves: Spool<1>,
-    /// The least of them.
+    /// The smallest of these distances.
     least: i32,
-    /// Those of the pictures that follow, as far as they are known.
+    /// The distances of the following pictures, as far as they are known.
     open: VecDeque<Option<i8>>,
-    /// Pictures of the sequence that has not ended whose place is not known: their counts and numbers, the least first.
+    /// Counts and numbers of the sequence's pictures without a known position, lowest first.
     waiting: BinaryHeap<Reverse<(i64, u32)>>,
-    /// The last picture whose place is known, and the number of its sequence's first picture.
+    /// The last picture with a known position, and the number of the first picture in its sequence.
     shown: Option<(i64, u32)>,
     begin: u32,
-    /// A picture is further from its place than is possible.
+    /// Whether a picture is further from its position than possible.
     is_wrong: bool,
-    /// The count of the last picture that others refer to: what is stated of it, and the rest.
+    /// The count of the last reference picture: its stated bits, and the more significant part.
     low: u32,
     high: i64,
 }
@@ -192,13 +194,13 @@ impl Order {
         }
         let whole = 1i64 << picture.bits;
         let apart = i64::from(picture.low) - i64::from(self.low);
-        // It counts on by less than half of what its bits can say.
+        // The count advances by less than half of the range of its bits.
         let high = match apart {
             _ if -apart >= whole / 2 => self.high + whole,
             _ if apart > whole / 2 => self.high - whole,
             _ => self.high,
         };
-        // Without bits it is shown in the order of decoding.
+        // Without bits, pictures are presented in decode order.
         let count = match picture.bits {
             0 => i64::from(self.len - self.begin),
             _ => high + i64::from(picture.low),
@@ -213,13 +215,13 @@ impl Order {
         }
         self.waiting.push(Reverse((count, number)));
         self.open.push_back(None);
-        // None that follows is shown before the first of so many.
+        // After this many, no later picture can be presented before the first one.
         if self.waiting.len() > FURTHEST as usize {
             self.show();
         }
     }
 
-    /// Gives the next place to the first of those that wait.
+    /// Assigns the next position to the first waiting picture.
     fn show(&mut self) {
         let Some(Reverse((count, number))) = self.waiting.pop() else {
             return;
@@ -256,7 +258,7 @@ impl Order {
         (self.shown, self.begin) = (None, self.len);
     }
 
-    /// For each picture, places from where it is decoded to where it is shown when none is late.
+    /// Iterates over the positions from decoding to presentation, such that no picture is late.
     fn waits(&self) -> impl Iterator<Item = i32> + '_ {
         let moves = self.moves.records();
         moves.map(|[moved]| i32::from(moved as i8) - self.least)
@@ -285,7 +287,7 @@ mod tests {
     #[test]
     fn pictures_are_shown_as_they_count() {
         let mut order = Order::new(&Scratch::default());
-        // I P B B P B B of two sequences; counts go on beyond their four bits.
+        // I P B B P B B of two sequences; counts exceed their four bits.
         for _ in 0..2 {
             for (nth, count) in [0, 6, 2, 4, 12, 8, 10, 18, 14, 16].into_iter().enumerate() {
                 let referred = count % 6 == 0;
@@ -324,7 +326,7 @@ mod tests {
         assert_eq!(ticks((u32::MAX, u32::MAX / 25)), None);
     }
 
-    /// The same by sorting each sequence as a whole: counts, and whether a sequence begins.
+    /// The same result by sorting each sequence as a whole: counts, and whether a sequence begins.
     fn by_sorting(counts: &[(i64, bool)]) -> Option<Vec<i32>> {
         let mut moves = Vec::new();
         let mut sequences: Vec<Vec<i64>> = Vec::new();

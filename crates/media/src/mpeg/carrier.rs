@@ -1,22 +1,22 @@
-//! What the streams of a file lie in.
+//! The container format that carries the streams of a file.
 
 use super::ts::{self, Layout};
 use super::{bare, ps};
 use crate::title::Container;
 
-/// What the streams of a file lie in.
+/// The container format that carries the streams of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// The packets of a transport stream.
     Transport(Layout),
-    /// The packets of a program stream, which tell their own length.
+    /// The packets of a program stream, which state their own length.
     Program,
-    /// Nothing: the file is one stream.
+    /// None: the file is an elementary stream.
     Nothing,
 }
 
 impl Carrier {
-    /// That of a file of `len` bytes which begins with these (4 KiB, or all of it); `None`: it is of another kind.
+    /// Returns the carrier of a file with this size and beginning (4 KiB, or all); `None`: unknown.
     pub fn of_file(head: &[u8], len: u64) -> Option<Carrier> {
         if let Some(layout) = ts::packet_bytes(head, len).and_then(Layout::of) {
             return Some(Carrier::Transport(layout));
@@ -27,7 +27,7 @@ impl Carrier {
         bare::coding(head).map(|_| Carrier::Nothing)
     }
 
-    /// That of a film with this [`View::packet`](crate::View::packet).
+    /// Returns the carrier of a film with this [`View::packet`](crate::View::packet).
     pub fn of_view(packet: u8) -> Carrier {
         match Layout::of(packet) {
             Some(layout) => Carrier::Transport(layout),
@@ -36,7 +36,7 @@ impl Carrier {
         }
     }
 
-    /// See [`View::packet`](crate::View::packet).
+    /// Returns the value of [`View::packet`](crate::View::packet).
     pub fn packet(self) -> u8 {
         match self {
             Carrier::Transport(layout) => layout.stride as u8,
@@ -45,7 +45,7 @@ impl Carrier {
         }
     }
 
-    /// What people call it.
+    /// Returns the container format of the title.
     pub fn container(self) -> Container {
         match self {
             Carrier::Transport(_) => Container::TransportStream,

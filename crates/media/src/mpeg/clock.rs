@@ -1,54 +1,56 @@
-//! Times of all streams on one line: stamps wrap after 26.5 hours, and jump where recordings were spliced.
+//! Puts the times of all streams on one timeline: stamps wrap after 26.5 hours, and jump where
+//! recordings were spliced.
 
 use super::pes::Stamp;
 
-/// Ticks a second of stamps.
+/// Ticks per second of time stamps.
 pub const RATE: u32 = 90_000;
-/// Stamps begin again after so many ticks.
+/// The number of ticks after which time stamps wrap.
 pub const WRAP: i64 = 1 << 33;
-/// Streams lie no further apart than that; beyond it the time has jumped.
+/// The maximum distance between streams; beyond it, the time has jumped.
 const MOST_APART: i64 = 10 * RATE as i64;
-/// What is no further than this from the stream's own last sample follows it, however far other streams have come: writers hold
-/// back the end of a stream that is over before the others.
+/// A stamp this close to the stream's own last sample continues it, however far other streams have
+/// come: writers hold back the end of a stream that is over before the others.
 const NEAR: i64 = RATE as i64;
-/// A picture that others wait for may be stated to be decoded when it is shown, which is so much later at most. So what comes next
-/// does not go back by more; beyond it the time has jumped.
+/// A reference picture may have a decode stamp equal to its presentation time, which is late by at
+/// most this. So the next stamp goes back by no more; beyond it, the time has jumped.
 const MOST_REORDERED: i64 = RATE as i64;
-/// Where the programme's clock has gone back, what follows all that came before it does not go back by more than it would by chance;
-/// beyond it the time has jumped.
+/// After the programme's clock has gone back, a sample presented after all previous ones goes back
+/// by no more than this inaccuracy; beyond it, the time has jumped.
 const MOST_INEXACT: i64 = RATE as i64 / 10;
-/// What a picture is taken to last before a jump.
+/// The assumed duration of a picture before a jump.
 const STEP: i64 = RATE as i64 / 25;
 
-/// Lays stamps on one line.
+/// Converts time stamps to one timeline.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
-    /// What is added to stamps, and what was before the last jump: other streams follow later.
+    /// The offset added to stamps, and the one before the last jump, as other streams follow later.
     offset: i64,
     before: i64,
     latest: Option<i64>,
-    /// The programme's clock as it was stated last, and how often it has gone back.
+    /// The programme's clock as last stated, and how often it has gone back.
     stated: Option<u64>,
     pub turns: u32,
-    /// How often the time has jumped.
+    /// The number of time jumps.
     pub jumps: u32,
 }
 
 impl Clock {
-    /// Where the line ends now; `None`: no stamp has come.
+    /// Returns the current end of the timeline; `None` before the first stamp.
     pub fn now(&self) -> Option<i64> {
         self.latest
     }
 
-    /// The programme states its clock (program_clock_reference_base), which only goes back where recordings were joined.
+    /// Takes a stated clock (program_clock_reference_base), which only goes back at splices.
     pub fn state(&mut self, ticks: u64) {
         let wrap = WRAP as u64;
         let went_back = |before: u64| ticks.wrapping_sub(before) % wrap > wrap / 2;
         self.turns += u32::from(self.stated.replace(ticks).is_some_and(went_back));
     }
 
-    /// The ticks of a stamp, on the line; the stream's own last sample is at `own`. `in_order`: the programme's clock has gone back
-    /// since, and this sample is shown after all that came before.
+    /// Returns the time of a stamp on the timeline. `own` is the time of the stream's last sample.
+    /// `in_order`: the programme's clock has gone back since, and this sample is presented after
+    /// all previous ones.
     pub fn place(&mut self, stamp: u64, own: Option<i64>, in_order: bool) -> i64 {
         let stamp = stamp as i64;
         let Some(latest) = self.latest else {
@@ -69,7 +71,7 @@ impl Clock {
             Some(own) if at - own <= NEAR => true,
             _ => (at - latest).abs() <= MOST_APART,
         };
-        // A stream that ended before a jump has stamps of that time still.
+        // A stream that ended before a jump still has stamps from before it.
         let from = own.filter(|own| (own - latest).abs() <= MOST_APART);
         let from = from.unwrap_or(latest);
         let places = [self.offset, self.before].map(near).into_iter();
@@ -86,7 +88,7 @@ impl Clock {
     }
 }
 
-/// Ticks from when it is decoded until it is shown; 0 if that cannot be.
+/// Returns the ticks from decoding to presentation; 0 if the stamps are implausible.
 pub fn wait(stamp: Stamp) -> i32 {
     let apart = stamp.shown as i64 - stamp.decoded as i64;
     let apart = (apart + WRAP / 2).rem_euclid(WRAP) - WRAP / 2;
@@ -120,7 +122,7 @@ mod tests {
         clock.place(1_000_000, None, false);
         let picture = clock.place(500_000_000, Some(1_000_000), false);
         assert_eq!((picture, clock.jumps), (1_003_600, 1));
-        // Sound from before the jump, then from behind it.
+        // Audio from before the jump, then from after it.
         assert_eq!(clock.place(990_000, Some(988_000), false), 990_000);
         assert_eq!(clock.place(500_001_000, Some(990_000), false), 1_004_600);
         assert_eq!(clock.jumps, 1);

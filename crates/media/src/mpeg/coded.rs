@@ -1,5 +1,5 @@
-//! Pictures in a stream of MPEG-1 or MPEG-2 video (ISO/IEC 11172-2 2.4, 13818-2 6.2). Two fields of a frame are one picture. The
-//! view has them as they are.
+//! Pictures in an MPEG-1 or MPEG-2 video stream (ISO/IEC 11172-2 2.4, 13818-2 6.2). Two fields of a
+//! frame are one picture. The view contains them unchanged.
 
 use std::ops::Range;
 
@@ -13,51 +13,51 @@ const PICTURE: u8 = 0;
 const SEQUENCE: u8 = 0xb3;
 const EXTENSION: u8 = 0xb5;
 const GROUP: u8 = 0xb8;
-/// Bytes of a sequence header without matrices, and of its extension, from the last byte of their start codes on.
+/// Bytes of a sequence header without matrices and of its extension, from the start code value on.
 const SEQUENCE_BYTES: usize = 9;
 const EXTENSION_BYTES: usize = 7;
-/// A longer sequence header with its extension is none.
+/// The maximum length of a sequence header with its extension.
 const MAX_SEQUENCE: usize = 90;
-/// objectTypeIndication of MPEG-1 picture, of MPEG-2 picture of the simple profile (ISO/IEC 14496-1 table 5), and the streamType of
-/// both (table 6) with its reserved bit.
+/// objectTypeIndication of MPEG-1 video and of MPEG-2 video in the simple profile (ISO/IEC 14496-1
+/// table 5), and the streamType of both (table 6) with its reserved bit.
 const MPEG1: u8 = 0x6a;
 const SIMPLE: u8 = 0x60;
 const VISUAL: u8 = 0x11;
 
-/// Ticks of a picture by frame_rate_code.
+/// The duration of a picture in ticks, by frame_rate_code.
 const PERIODS: [u32; 8] = [3754, 3750, 3600, 3003, 3000, 1800, 1502, 1500];
-/// Height of a pixel in ten thousandths of its width by pel_aspect_ratio, MPEG-1 (ISO/IEC 11172-2 2.4.3.2).
+/// The height of a pixel in 1/10,000 of its width, by MPEG-1's pel_aspect_ratio (11172-2 2.4.3.2).
 const HEIGHTS: [u32; 14] = [
     10_000, 6735, 7031, 7615, 8055, 8437, 8935, 9157, 9815, 10_255, 10_695, 10_950, 11_575, 12_015,
 ];
 
-/// When a picture is shown, as the stream itself has it.
+/// The presentation order of a picture according to the stream itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// Its place in the order of showing since the group began.
+    /// Its position in presentation order since the group began.
     pub number: u16,
-    /// Whether a group of pictures begins with it.
+    /// Whether it begins a group of pictures.
     pub begins: bool,
-    /// Ticks of a picture.
+    /// The nominal duration of a picture in ticks.
     pub period: u32,
-    /// Ticks that it is shown: more than those of a picture, where a field is shown again.
+    /// The actual duration of this picture: longer if a field is repeated.
     pub ticks: u32,
 }
 
-/// A group of pictures in which not all have stamps.
+/// A group of pictures of which not all have stamps.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Group {
-    /// When its first picture is shown.
+    /// The presentation time of its first picture.
     pub shown: i64,
-    /// Its pictures so far, and ticks of them.
+    /// The number of its pictures so far, and their duration in ticks.
     count: u32,
     ticks: u32,
-    /// Ticks of a picture, in the mean of the group before it: where fields are shown again they are more than those of one.
+    /// The mean duration of a picture in the previous group: longer if fields are repeated.
     mean: u32,
 }
 
 impl Group {
-    /// Takes the next picture; how long after the group's first it is shown.
+    /// Takes the next picture and returns its presentation time relative to the group's first.
     pub fn take(&mut self, order: Order) -> i64 {
         if order.begins && self.count > 0 {
             self.shown += i64::from(self.ticks);
@@ -75,45 +75,46 @@ impl Group {
     }
 }
 
-/// A picture that was found.
+/// A picture found in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Picture {
-    /// Where it begins, with a start code.
+    /// The position of its beginning, which is a start code.
     pub start: usize,
-    /// Bytes up to where the next begins.
+    /// The number of bytes up to the next picture.
     pub size: u32,
-    /// A decoder may start here.
+    /// Whether decoders can start here.
     pub sync: bool,
     pub order: Order,
 }
 
-/// A unit with its start code behind other bytes; it has so many bytes at least, of which zeros at its end are not seen.
+/// Appends a unit with its start code to `before`. Restores trailing zeros, which are not detected
+/// as part of the unit, up to `least` bytes.
 fn with_zeros(before: &[u8], unit: &[u8], least: usize) -> Vec<u8> {
     let mut bytes = [before, &[0, 0, 1], unit].concat();
     bytes.resize(bytes.len().max(before.len() + 3 + least), 0);
     bytes
 }
 
-/// Whether this unit is a sequence header with which a film may begin.
+/// Returns whether this unit is a sequence header with which a film may begin.
 pub fn is_sequence(unit: &[u8]) -> bool {
     unit.first() == Some(&SEQUENCE) && Sequence::parse(unit).is_some()
 }
 
-/// What a sequence header says.
+/// The contents of a sequence header.
 #[derive(Clone, Debug, Default)]
 struct Sequence {
     bytes: Vec<u8>,
     size: (u16, u16),
     /// aspect_ratio_information.
     aspect: u8,
-    /// Ticks of a picture.
+    /// The duration of a picture in ticks.
     period: u32,
-    /// Profile, of MPEG-2.
+    /// The profile of MPEG-2.
     profile: Option<u8>,
 }
 
 impl Sequence {
-    /// Of a whole sequence header.
+    /// Parses a whole sequence header.
     fn parse(unit: &[u8]) -> Option<Sequence> {
         let mut bits = Bits::new(unit.get(1..)?);
         let size = (bits.take(12)? as u16, bits.take(12)? as u16);
@@ -128,7 +129,7 @@ impl Sequence {
         })
     }
 
-    /// Takes the extension that makes it one of MPEG-2.
+    /// Applies the extension that distinguishes MPEG-2.
     fn extend(&mut self, unit: &[u8]) -> Option<()> {
         let mut bits = Bits::new(unit.get(1..)?);
         bits.take(4)?;
@@ -182,53 +183,53 @@ impl Sequence {
     }
 }
 
-/// A picture on its way.
+/// A picture that is not complete yet.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     start: usize,
-    /// Whether a slice has come.
+    /// Whether a slice has been found.
     pictured: bool,
-    /// Whether a sequence or group header stands before it.
+    /// Whether a sequence or group header precedes it.
     entry: bool,
     group: bool,
     intra: bool,
     number: u16,
     /// picture_structure: 1 top field, 2 bottom field, 3 frame.
     structure: u8,
-    /// Fields that are shown.
+    /// The number of fields shown.
     fields: u32,
 }
 
-/// Finds pictures in bytes that come one after the other.
+/// Finds pictures in consecutive bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Coded {
     units: Units,
     sequence: Option<Sequence>,
-    /// Whether the sequence header has just come, so that its extension may follow.
+    /// Whether the previous unit was a sequence header, so that its extension may follow.
     extends: bool,
     open: Option<Open>,
     next: Option<Open>,
 }
 
 impl Coded {
-    /// The sample entry, once a sequence header has come.
+    /// Returns the sample entry, once a sequence header has been found.
     pub fn entry(&self) -> Option<Vec<u8>> {
         self.sequence.as_ref().map(Sequence::entry)
     }
 
-    /// The next whole picture in `bytes`, which are those of the last call and more. `is_end`: nothing follows.
+    /// Returns the next whole picture in `bytes`, which extend the last call's until `is_end`.
     pub fn next(&mut self, bytes: &[u8], is_end: bool) -> Option<Picture> {
         while let Some(unit) = self.units.next(bytes, is_end) {
             if let Some(whole) = self.take(bytes, unit) {
                 return Some(whole);
             }
         }
-        // What no picture follows belongs to the last one.
+        // Trailing units belong to the last picture.
         let open = self.open.take_if(|open| is_end && open.pictured)?;
         self.whole(open, bytes.len())
     }
 
-    /// The first `gone` bytes are given no more.
+    /// Adapts to the removal of the first `gone` bytes.
     pub fn forget(&mut self, gone: usize) {
         self.units.forget(gone);
         for open in [&mut self.open, &mut self.next].into_iter().flatten() {
@@ -236,13 +237,13 @@ impl Coded {
         }
     }
 
-    /// From where on bytes are still needed.
+    /// Returns the position from which bytes are still needed.
     pub fn needed(&self) -> Option<usize> {
         let open = self.open.map(|open| open.start);
         open.or_else(|| self.units.needed())
     }
 
-    /// A picture that ends where the next begins.
+    /// Returns a picture that ends where the next one begins.
     fn whole(&self, open: Open, end: usize) -> Option<Picture> {
         let period = self
             .sequence
@@ -265,7 +266,7 @@ impl Coded {
 
     fn take(&mut self, bytes: &[u8], range: Range<usize>) -> Option<Picture> {
         let unit = &bytes[range.clone()];
-        // A picture's header may be nothing but zeros, which are taken for the end of what is before it.
+        // A picture header may consist of zeros, which look like zeros after the previous unit.
         let code = *bytes.get(range.start)?;
         let extends = std::mem::take(&mut self.extends);
         let begins = matches!(code, PICTURE | SEQUENCE | GROUP);
@@ -311,7 +312,7 @@ impl Coded {
                     self.sequence.as_mut()?.extend(unit)?;
                 }
                 8 => {
-                    // Zeros at the end of a unit are not seen as part of it.
+                    // Trailing zeros are not detected as part of a unit.
                     let (structure, flags) = (unit.get(3)? & 3, unit.get(4).unwrap_or(&0));
                     open.structure = structure;
                     open.fields = if flags & 2 != 0 { 3 } else { 2 };
@@ -353,7 +354,7 @@ mod tests {
         let mut bytes = vec![
             0, 0, 1, SEQUENCE, 0x16, 0x01, 0x20, 0x13, 0xff, 0xff, 0xe0, 0x80,
         ];
-        // I, P, B, B: numbers 2, 5, 3, 4 of the order of showing.
+        // I, P, B, B: numbers 2, 5, 3, 4 of the presentation order.
         for (number, kind) in [(2u8, 1u8), (5, 2), (3, 3), (4, 3)] {
             if kind == 1 {
                 bytes.extend([0, 0, 1, GROUP, 0, 8, 0, 0x40]);
@@ -394,7 +395,7 @@ mod tests {
         }
         let mut coded = Coded::default();
         let found: Vec<Picture> = std::iter::from_fn(|| coded.next(&bytes, true)).collect();
-        // Top and bottom, bottom and top, a frame, and two that do not belong together.
+        // Top and bottom, bottom and top, a frame, and two fields that do not belong together.
         let sizes: Vec<u32> = found.iter().map(|picture| picture.size).collect();
         assert_eq!(sizes, [20 + 48, 48, 24, 24, 24]);
         let ticks: Vec<u32> = found.iter().map(|picture| picture.order.ticks).collect();

@@ -1,19 +1,19 @@
-//! The date that a transport stream states: in DVB's tables of time (ETSI EN 300 468 5.2.5 and 5.2.6), or ATSC's (A/65 6.1).
+//! Reads the date from the time tables of DVB (ETSI EN 300 468 5.2.5 and 5.2.6) or ATSC (A/65 6.1).
 
 use super::ts::Packet;
 use crate::time::{Nanos, SECOND};
 use crate::wall_clock::of_dvb;
 
-/// The packets that carry DVB's tables, and these: time and date, with or without the offset of local time.
+/// The PID of DVB's time tables, and their ids: date and time, without and with local offset.
 const DVB: u16 = 0x14;
 const TABLES: [u8; 2] = [0x70, 0x73];
-/// The packets that carry ATSC's base tables, and that of time.
+/// The PID of ATSC's base tables, and the id of the time table.
 const ATSC: u16 = 0x1ffb;
 const SYSTEM_TIME: u8 = 0xcd;
-/// Seconds from 1970 to the sixth of January of 1980, from which ATSC counts.
+/// Seconds from 1970 to 6 January 1980, the epoch of ATSC.
 const TO_1980: i64 = 315_964_800;
 
-/// The date that a packet states, ns since 1970, to the second.
+/// Returns the date that a packet states, in ns since 1970, accurate to a second.
 pub fn stated(packet: &Packet) -> Option<Nanos> {
     if !matches!(packet.pid, DVB | ATSC) || !packet.starts {
         return None;
@@ -25,7 +25,7 @@ pub fn stated(packet: &Packet) -> Option<Nanos> {
         DVB if TABLES.contains(&table) => of_dvb(*section.get(3..)?.first_chunk()?),
         ATSC if table == SYSTEM_TIME => {
             let seconds = u32::from_be_bytes(*section.get(9..)?.first_chunk()?);
-            // Leap seconds so far.
+            // The accumulated leap seconds.
             let ahead = i64::from(*section.get(13)?);
             Some((TO_1980 + i64::from(seconds) - ahead) * SECOND)
         }
@@ -56,7 +56,7 @@ mod tests {
         let of_table = |table| [&[table, 0x70, 0x05], &utc[..]].concat();
         assert_eq!(date(0x14, &of_table(0x70)), Some(moment));
         assert_eq!(date(0x14, &of_table(0x73)), Some(moment));
-        // Other tables, and other packets.
+        // Other tables and other PIDs.
         assert_eq!(date(0x14, &of_table(0x71)), None);
         assert_eq!(date(0x15, &of_table(0x70)), None);
         let seconds = (750_516_300 - 315_964_800 + 9u32).to_be_bytes();

@@ -1,4 +1,4 @@
-//! A stream that is put together again of what packets carry, and the samples in it.
+//! Reassembles an elementary stream from packets and finds the samples in it.
 
 use super::arrivals::{Arrivals, At};
 use super::bare::Bare;
@@ -14,27 +14,27 @@ use crate::samples::{Sample, SampleTable};
 use crate::scratch::Scratch;
 use crate::time::rescale;
 
-/// Samples are looked for when so many bytes have come, or a PES packet begins.
+/// Samples are searched for whenever this many bytes have arrived, or a PES packet begins.
 const LOOK: usize = 16 << 10;
-/// No sample is longer.
+/// The maximum size of a sample in bytes.
 pub const LONGEST: usize = 64 << 20;
-/// Bytes that are not needed any more are thrown away when they are so many.
+/// Bytes that are no longer needed are discarded in amounts of this size.
 const SPENT: usize = 256 << 10;
-/// Sound whose stamp says that it is off by more than this part of a second begins when the stamp says.
+/// Audio is moved to the time of its stamp if that differs by more than this fraction of a second.
 const OFF: u32 = 1000;
-/// The same of uncompressed sound of a DVD: a stamp is of some part of its packet, and writers differ in which.
+/// The same for uncompressed DVD audio: writers differ in what a stamp refers to.
 const DVD_OFF: u32 = 50;
-/// What a picture lasts while nothing is known.
+/// The duration of a picture if it is not known.
 const PICTURE: u32 = RATE / 25;
 
-/// A picture that decoders can start at and that begins with a packet.
+/// A picture at which decoders can start and with which a packet begins.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomAccess {
-    /// Where that packet lies in the file.
+    /// The offset of that packet in the file.
     pub file: u64,
-    /// Number of the picture.
+    /// The number of the picture.
     pub sample: u32,
-    /// It is the same for two pictures unless the stream's times jump between them.
+    /// Equal for two pictures unless the stream's times jump between them.
     pub offset: i64,
 }
 
@@ -45,51 +45,52 @@ pub struct Elementary {
     packets: Stream,
     finder: Finder,
     buffer: Vec<u8>,
-    /// Bytes of the stream before the buffer.
+    /// The number of bytes of the stream before the buffer.
     gone: u64,
-    /// Bytes that came since samples were looked for.
+    /// Bytes that have arrived since the last search for samples.
     fresh: usize,
-    /// Where in the file the packet lies that was the last to carry something.
+    /// The offset in the file of the last packet that carried anything.
     latest: u64,
     arrivals: Arrivals,
-    /// How often the programme's clock had gone back at the stamp that was taken last, and whether it went back since the last
-    /// sample that follows all others.
+    /// How often the programme's clock had gone back at the last stamp taken, and whether it went
+    /// back since the last sample that follows all others.
     turn: u32,
     turned: bool,
     /// Whether a PES packet has begun, and a sample that can be decoded.
     started: bool,
-    /// Packets that are missing.
+    /// The number of missing packets.
     pub missing: u64,
-    /// Packets that are scrambled.
+    /// The number of scrambled packets.
     pub scrambled: u64,
-    /// Packets of another form than the first one.
+    /// The number of packets of another form than the first one.
     pub changed: u64,
-    /// Frames of another configuration than the first one, and ticks of the stream before the first of them.
+    /// The number of frames with another configuration than the first one, and the time of the
+    /// first of them, in ticks since the stream's beginning.
     pub others: (u64, i64),
     pub table: SampleTable,
     pub places: Packing<Place>,
-    /// From where on other packets carry it.
+    /// The changes of its PID.
     pub moves: Vec<Move>,
-    /// Pictures that decoders can start at and that begin with a packet, which were found since they were taken last.
+    /// Random access points found since they were last taken.
     pub entries: Vec<RandomAccess>,
-    /// What is added to stamps of pictures to lay them on the line of times, modulo 2^33.
+    /// The offset from picture stamps to the timeline, modulo 2^33.
     offset: i64,
-    /// Of the first sample, and of the last one.
+    /// The times of the first and the last sample.
     pub first: i64,
     last: i64,
-    /// Samples before one that can be decoded.
+    /// The number of samples dropped before the first decodable one.
     pub dropped: u32,
-    /// Pictures whose time is not stated.
+    /// The number of pictures without a stated time.
     pub untimed: u32,
     group: Group,
-    /// Of a stream that is a file by itself.
+    /// Present if the stream is a file of its own.
     bare: Option<Bare>,
-    /// Whether its pictures state an order that cannot be.
+    /// Whether its pictures state an impossible order.
     pub is_disordered: bool,
 }
 
 impl Elementary {
-    /// A stream of a known coding, whose samples and places go into scratch space.
+    /// Creates a stream of a supported coding. Its samples and places are stored in scratch space.
     pub fn new(stated: Stated, scratch: &Scratch) -> Option<Elementary> {
         let finder = Finder::of(&stated.coding)?;
         Some(Elementary {
@@ -123,18 +124,18 @@ impl Elementary {
         })
     }
 
-    /// One that is a file by itself, and has so many pictures a second if it does not state it.
+    /// Creates a stream that is a file of its own, with a default picture rate.
     pub fn bare(stated: Stated, frame_rate: (u32, u32), scratch: &Scratch) -> Option<Elementary> {
         let bare = Some(Bare::new(frame_rate, scratch));
         Elementary::new(stated, scratch).map(|stream| Elementary { bare, ..stream })
     }
 
-    /// Whether it is picture.
+    /// Returns whether it is video.
     pub fn is_picture(&self) -> bool {
         self.finder.is_picture()
     }
 
-    /// Ticks a second of its samples' times.
+    /// Returns the ticks per second of its sample times.
     pub fn timescale(&self) -> u32 {
         match &self.finder {
             Finder::Sounds(_, _, Some(kind)) => kind.rate,
@@ -145,22 +146,22 @@ impl Elementary {
         }
     }
 
-    /// The sample entry; `None`: what it is set up by has not come.
+    /// Returns the sample entry; `None` if the decoder configuration has not been found yet.
     pub fn entry(&self) -> Option<Vec<u8>> {
         self.finder.entry()
     }
 
-    /// When its last sample ends.
+    /// Returns the end time of its last sample.
     pub fn end(&self) -> i64 {
         self.last + self.table.last().map_or(0, |last| i64::from(last.duration))
     }
 
-    /// The packets that carry it now.
+    /// Returns the PID of the packets that currently carry it.
     pub fn pid(&self) -> u16 {
         self.moves.last().map_or(self.stated.pid, |to| to.pid)
     }
 
-    /// From byte `at` of the file on, other packets carry it. False: it has moved too often.
+    /// Changes its PID from byte `at` of the file on. Returns `false` if it has changed too often.
     pub fn moves_to(&mut self, at: u64, pid: u16) -> bool {
         let is_followed = self.moves.len() < MOST_MOVES;
         if is_followed {
@@ -170,7 +171,7 @@ impl Elementary {
         is_followed
     }
 
-    /// Takes a packet at byte `at` of the file; what is whole then goes to the end of the view, which is `view` bytes long.
+    /// Takes a packet at byte `at` of the file; whole samples go to the end (`view`) of the view.
     pub fn take(&mut self, at: u64, packet: &super::ts::Packet, clock: &mut Clock, view: &mut u64) {
         if packet.scrambled {
             self.scrambled += 1;
@@ -179,7 +180,7 @@ impl Elementary {
         }
     }
 
-    /// Takes what a packet at byte `at` of the file carries; see [`Elementary::take`].
+    /// Takes the payload of a packet at byte `at` of the file; see [`Elementary::take`].
     pub fn carry(&mut self, at: u64, carried: Carried, clock: &mut Clock, view: &mut u64) {
         if !carried.bytes.is_empty() {
             self.rest(at, clock, view);
@@ -190,7 +191,7 @@ impl Elementary {
         }
     }
 
-    /// Ends what has come of sound, where that is long before byte `now` of the file.
+    /// Ends audio whose last bytes came long before byte `now` of the file.
     pub fn rest(&mut self, now: u64, clock: &mut Clock, view: &mut u64) {
         if self.buffer.is_empty() || now <= self.latest + GAP || self.is_picture() {
             return;
@@ -204,7 +205,8 @@ impl Elementary {
         self.arrivals = Arrivals::default();
     }
 
-    /// Adds what a packet carries, before which the programme's clock has gone back so often. Whether samples should be looked for.
+    /// Adds the payload of a packet and returns whether to search for samples. `turn`: how often
+    /// the programme's clock has gone back.
     fn add_packet(&mut self, at: u64, carried: Carried, turn: u32) -> bool {
         let Carried {
             bytes,
@@ -235,24 +237,24 @@ impl Elementary {
         starts || self.fresh >= LOOK
     }
 
-    /// Bytes of memory that it takes, about.
+    /// Returns the approximate memory use in bytes.
     pub fn memory(&self) -> usize {
         let entries = self.entries.capacity() * size_of::<RandomAccess>();
         self.table.memory() + self.places.memory() + entries + self.waiting()
     }
 
-    /// Bytes of scratch space that it takes.
+    /// Returns the use of scratch space in bytes.
     pub fn aside(&self) -> u64 {
         self.table.aside() + self.places.aside()
     }
 
-    /// Bytes of memory that wait for their sample to be whole.
+    /// Returns the memory used for incomplete samples, in bytes.
     pub fn waiting(&self) -> usize {
         self.buffer.len() + self.arrivals.memory()
     }
 
-    /// Finds the samples that are whole, and adds them at the end of the view, which is `view` bytes long. `is_end`: nothing
-    /// follows.
+    /// Finds complete samples and appends them to the view, which is `view` bytes long. `is_end`:
+    /// nothing follows.
     fn look(&mut self, clock: &mut Clock, view: &mut u64, is_end: bool) {
         self.fresh = 0;
         while let Some(found) = self.finder.next(&self.buffer, is_end) {
@@ -269,11 +271,11 @@ impl Elementary {
         }
     }
 
-    /// The stamp of the sample that begins at this byte of the stream, if it is the first of its PES packet.
+    /// Returns the stamp of the sample that begins at this byte, if it is its PES packet's first.
     fn stamp(&mut self, start: u64) -> Option<Stamp> {
         let (stamp, behind, turn) = self.arrivals.take_stamp(start)?;
         self.turned |= std::mem::replace(&mut self.turn, turn) != turn;
-        // What has no frames of its own begins anywhere behind what the stamp is of.
+        // Without frames of its own, a sample may begin anywhere after the stamped position.
         let late = match &self.finder {
             Finder::Sounds(_, Framing::Dvd(sound), _) => {
                 rescale(sound.frames_of(behind), sound.rate, RATE) as u64
@@ -298,7 +300,7 @@ impl Elementary {
             return;
         }
         let (at, cts) = match (&self.finder, &mut self.bare, found.counted) {
-            // How long each waits is known when all are.
+            // The delays are known only after all pictures.
             (Finder::Pictures(pictures), Some(bare), Some(counted)) => {
                 (bare.take(counted, pictures.parameters.shape), 0)
             }
@@ -347,7 +349,7 @@ impl Elementary {
         *view += u64::from(found.size);
     }
 
-    /// Passes over a frame of another configuration, which no decoder that was set up for the first would play as it is.
+    /// Skips a frame of another configuration, which a decoder for the first one cannot play.
     fn pass_other(&mut self, stamp: Option<Stamp>, clock: &mut Clock) {
         let (count, from) = &mut self.others;
         if *count == 0 {
@@ -355,13 +357,13 @@ impl Elementary {
                 + self.table.last().map_or(0, |last| i64::from(last.duration));
         }
         *count += 1;
-        // The time goes on meanwhile.
+        // The time still advances.
         if let Some(stamp) = stamp {
             self.sound_time(Some(stamp), clock);
         }
     }
 
-    /// When a picture is decoded, and how long it waits until it is shown.
+    /// Returns the decode time of a picture and its delay until presentation.
     fn picture_time(
         &mut self,
         stamp: Option<Stamp>,
@@ -370,12 +372,12 @@ impl Elementary {
     ) -> (i64, i32) {
         let (last, order) = (self.table.last(), found.order);
         if last.is_none() && stamp.is_none() {
-            // Pictures that others wait for are decoded one picture earlier than they would be shown.
+            // Reference pictures are decoded one picture before their presentation time.
             self.group.shown = order.map_or(0, |order| order.period.into());
         }
         let number = order.map_or(0, |order| self.group.take(order));
         let Some(stamp) = stamp else {
-            // Decoded after the one before, and shown where it stands in its group.
+            // Decoded after the previous one, and presented according to its position in the group.
             let at = self.end();
             let own = match (order, found.own) {
                 (Some(_), _) => Some(number),
@@ -391,13 +393,13 @@ impl Elementary {
             return (at, waits);
         };
         let own = last.map(|_| self.last);
-        // All that came before a picture that decoders can start at is shown before it.
+        // A picture at which decoders can start is presented after all previous ones.
         let in_order = found.sync && std::mem::take(&mut self.turned);
         let stated = clock.place(stamp.decoded, own, in_order);
         self.offset = (stated - stamp.decoded as i64).rem_euclid(WRAP);
         let shown = stated + i64::from(wait(stamp));
         self.group.shown = shown - found.own.unwrap_or(number);
-        // Two are not decoded at once, whatever is stated. When they are shown stays.
+        // Decode times must differ, whatever is stated. The presentation time remains.
         let at = match last {
             Some(_) => stated.max(self.last + 1),
             None => stated,
@@ -405,7 +407,7 @@ impl Elementary {
         (at, i32::try_from(shown - at).unwrap_or(0))
     }
 
-    /// When a frame of sound begins.
+    /// Returns the start time of an audio frame.
     fn sound_time(&mut self, stamp: Option<Stamp>, clock: &mut Clock) -> i64 {
         let rate = self.timescale();
         let own = (!self.table.is_empty()).then(|| rescale(self.last, rate, RATE));
@@ -416,14 +418,14 @@ impl Elementary {
         match (stated, self.table.is_empty()) {
             (Some(stated), true) => stated,
             (Some(stated), false) if (stated - self.end()).abs() > self.most_off() => {
-                // Sound does not go back.
+                // Audio times do not go back.
                 stated.max(self.last)
             }
             _ => self.end(),
         }
     }
 
-    /// Samples that sound may be off by.
+    /// Returns the maximum deviation of audio from its stamps, in samples.
     fn most_off(&self) -> i64 {
         let part = match &self.finder {
             Finder::Sounds(_, Framing::Dvd(_), _) => DVD_OFF,
@@ -432,7 +434,7 @@ impl Elementary {
         (self.timescale() / part).into()
     }
 
-    /// Notes where the sample begins, which ends at byte `end` of the view.
+    /// Records the position of a sample that ends at byte `end` of the view.
     fn mark(&mut self, start: u64, end: u64) {
         if self.places.len() as u64 * STEP >= end {
             return;
@@ -452,7 +454,7 @@ impl Elementary {
         }
     }
 
-    /// Finds the samples that are whole at the end of the file.
+    /// Finds the samples that are complete at the end of the file.
     pub fn finish(&mut self, clock: &mut Clock, view: &mut u64) {
         self.look(clock, view, true);
         if let (Finder::Pictures(_), Some(bare)) = (&self.finder, &mut self.bare) {
@@ -463,7 +465,7 @@ impl Elementary {
         }
     }
 
-    /// Ends the marks: nothing comes up to byte `view` of the view, where it ends; the file has `len` bytes.
+    /// Completes the places of a view of `view` bytes; the file has `len` bytes.
     pub fn close(&mut self, view: u64, len: u64) {
         while (self.places.len() as u64 * STEP) < view {
             self.places.push(Place {

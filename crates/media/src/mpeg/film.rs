@@ -1,4 +1,4 @@
-//! Streams become tracks.
+//! Turns streams into tracks.
 
 use super::carrier::Carrier;
 use super::clock::RATE;
@@ -11,10 +11,10 @@ use crate::places::{Place, View};
 use crate::ticks_to_nanos;
 use crate::title::Kind;
 
-/// No turn, and no other size (ISO/IEC 14496-12 8.3.2).
+/// The identity matrix: no rotation, no scaling (ISO/IEC 14496-12 8.3.2).
 const AS_IT_IS: [i32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 
-/// The index of a film of these streams, which lie in this in its file of `len` bytes.
+/// Builds the index of a film with these streams in this carrier; its file has `len` bytes.
 pub fn index(mut streams: Streams, carrier: Carrier, len: u64) -> Result<Index, IndexError> {
     let mut movie = Movie {
         timescale: 1000,
@@ -59,7 +59,7 @@ pub fn index(mut streams: Streams, carrier: Carrier, len: u64) -> Result<Index, 
             continue;
         };
         if track.samples != samples {
-            // Places count all samples.
+            // The places count all samples.
             return Err(IndexError {
                 path: format!("PID {pid}"),
                 offset: 0,
@@ -75,7 +75,7 @@ pub fn index(mut streams: Streams, carrier: Carrier, len: u64) -> Result<Index, 
         track.moves = moves;
     }
     index.title.recorded_at = date.and_then(|(date, at)| {
-        // All streams are laid on the same line.
+        // All streams are on the same timeline.
         let track = index.title.tracks.first()?;
         let since = at.map_or(0, |at| ticks_to_nanos(at + track.shift, RATE));
         date.checked_sub(since)

@@ -1,4 +1,4 @@
-//! What finds the samples of a stream, by what it is coded in.
+//! Dispatches the search for samples by the stream's coding.
 
 use super::coded::{Coded, Order};
 use super::nal::Family;
@@ -7,7 +7,7 @@ use super::psi::Coding;
 use super::sounds::{Frames, Framing, Kind};
 use super::visual::Visual;
 
-/// What finds samples.
+/// A sample finder.
 #[derive(Clone, Debug)]
 pub enum Finder {
     Pictures(Box<Pictures>),
@@ -16,21 +16,21 @@ pub enum Finder {
     Sounds(Frames, Framing, Option<Kind>),
 }
 
-/// A sample that was found.
+/// A sample found in a stream.
 pub struct FoundSample {
     pub start: usize,
     pub size: u32,
     pub sync: bool,
     pub order: Option<Order>,
     pub counted: Option<Counted>,
-    /// When it is shown by its own count, which begins anywhere: ticks of 90 kHz.
+    /// The presentation time by the stream's own count from an arbitrary origin: ticks of 90 kHz.
     pub own: Option<i64>,
-    /// Whether it is of another configuration than those that are played.
+    /// Whether its configuration differs from that of the samples to be played.
     pub other: bool,
 }
 
 impl Finder {
-    /// For a stream of this coding; `None`: it cannot be played.
+    /// Creates a finder for this coding; `None` if it cannot be played.
     pub fn of(coding: &Coding) -> Option<Finder> {
         let pictures = |family| Finder::Pictures(Box::new(Pictures::new(family)));
         let sounds = |framing| Finder::Sounds(Frames::new(framing), framing, None);
@@ -50,12 +50,12 @@ impl Finder {
         })
     }
 
-    /// Whether it finds pictures.
+    /// Returns whether it finds pictures.
     pub fn is_picture(&self) -> bool {
         !matches!(self, Finder::Sounds(..))
     }
 
-    /// The sample entry; `None`: what it is set up by has not come.
+    /// Returns the sample entry; `None` if the decoder configuration has not been found yet.
     pub fn entry(&self) -> Option<Vec<u8>> {
         match self {
             Finder::Pictures(pictures) => pictures.parameters.entry(),
@@ -65,7 +65,7 @@ impl Finder {
         }
     }
 
-    /// From where on bytes are still needed.
+    /// Returns the position from which bytes are still needed.
     pub fn needed(&self) -> Option<usize> {
         match self {
             Finder::Pictures(pictures) => pictures.needed(),
@@ -75,7 +75,7 @@ impl Finder {
         }
     }
 
-    /// The first `gone` bytes are given no more.
+    /// Adapts to the removal of the first `gone` bytes.
     pub fn forget(&mut self, gone: usize) {
         match self {
             Finder::Pictures(pictures) => pictures.forget(gone),
@@ -85,7 +85,7 @@ impl Finder {
         }
     }
 
-    /// The next whole sample in `bytes`, which are those of the last call and more. `is_end`: nothing follows.
+    /// Returns the next whole sample in `bytes`, which extend the last call's until `is_end`.
     pub fn next(&mut self, bytes: &[u8], is_end: bool) -> Option<FoundSample> {
         let found = |start, size, sync| FoundSample {
             start,

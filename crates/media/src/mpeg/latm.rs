@@ -1,30 +1,30 @@
 //! AAC in LATM, with the sync words of LOAS (ISO/IEC 14496-3 1.7).
 //!
-//! What is played of a frame may begin at any bit of it, so it is copied.
+//! The payload of a frame may begin at any bit, so it is copied.
 
 use crate::mp4::{AAC_RATES, Bits, program_channels};
 
-/// Bytes ahead of an AudioMuxElement: a sync word of 11 bits, and its length in 13.
+/// Bytes before an AudioMuxElement: a sync word of 11 bits and a length of 13 bits.
 const HEAD: usize = 3;
-/// Bits of a longest AudioSpecificConfig.
+/// The maximum number of bits of an AudioSpecificConfig.
 const MOST_CONFIG: u32 = 64 * 8;
-/// Kinds of AAC whose rate is that of their core: spectral band replication, and with it parametric stereo.
+/// Object types whose stated rate is that of the core: SBR, without and with parametric stereo.
 const EXTENDED: [u32; 2] = [5, 29];
 
-/// What sets a decoder up.
+/// The configuration of a decoder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// AudioSpecificConfig.
+    /// The AudioSpecificConfig.
     pub specific: Vec<u8>,
-    /// Samples a second of the core.
+    /// Sampling rate of the core in Hz.
     pub rate: u32,
-    /// Samples of a frame of the core.
+    /// Samples per frame of the core.
     pub length: u32,
-    /// Channels.
+    /// The number of channels.
     pub channels: u8,
 }
 
-/// Bytes of the frame that begins with these bytes, head and all; `None`: none does.
+/// Returns the size of the frame that `bytes` begin with, header included; `None`: there is none.
 pub fn len(bytes: &[u8]) -> Option<usize> {
     let &[first, second, third, ..] = bytes else {
         return None;
@@ -33,7 +33,7 @@ pub fn len(bytes: &[u8]) -> Option<usize> {
     (first == 0x56 && second & 0xe0 == 0xe0 && length > 0).then_some(HEAD + length)
 }
 
-/// What sets up the decoder of a frame, if the frame says it: most say that it is as before.
+/// Returns the decoder configuration of a frame, if it has one: most refer to the previous one.
 pub fn config(frame: &[u8]) -> Option<Config> {
     let mut bits = Bits::new(frame.get(HEAD..)?);
     match bits.flag()? {
@@ -42,7 +42,7 @@ pub fn config(frame: &[u8]) -> Option<Config> {
     }
 }
 
-/// What is played of a frame; `None`: it cannot be read.
+/// Returns the payload of a frame; `None` if it cannot be read.
 pub fn payload(frame: &[u8]) -> Option<Vec<u8>> {
     let bytes = frame.get(HEAD..)?;
     let mut bits = Bits::new(bytes);
@@ -61,7 +61,7 @@ pub fn payload(frame: &[u8]) -> Option<Vec<u8>> {
     (size > 0 && size * 8 <= bits.left()).then(|| shifted(bytes, at, size))
 }
 
-/// `size` bytes from bit `at` on; they are there.
+/// Returns `size` bytes from bit `at` on, all of which must exist.
 fn shifted(bytes: &[u8], at: usize, size: usize) -> Vec<u8> {
     let (first, shift) = (at / 8, at % 8);
     let whole = &bytes[first..];
@@ -74,10 +74,10 @@ fn shifted(bytes: &[u8], at: usize, size: usize) -> Vec<u8> {
         .collect()
 }
 
-/// StreamMuxConfig of one programme with one layer, and one frame in each element.
+/// Reads a StreamMuxConfig with one programme, one layer and one frame per element.
 fn mux_config(bits: &mut Bits) -> Option<Config> {
     let version = bits.flag()?;
-    // audioMuxVersionA is for versions to come.
+    // audioMuxVersionA is reserved for future versions.
     if version && bits.flag()? {
         return None;
     }
@@ -104,7 +104,7 @@ fn mux_config(bits: &mut Bits) -> Option<Config> {
         length,
         channels,
     };
-    // Frames of any length, each of which says its own.
+    // Only variable-length frames that state their own length are supported.
     if bits.take(3)? != 0 {
         return None;
     }
@@ -121,7 +121,7 @@ fn mux_config(bits: &mut Bits) -> Option<Config> {
     Some(config)
 }
 
-/// LatmGetValue.
+/// Reads a LatmGetValue.
 fn value(bits: &mut Bits) -> Option<u32> {
     let bytes = bits.take(2)? + 1;
     bits.take(bytes as usize * 8)
@@ -136,7 +136,7 @@ fn skip(bits: &mut Bits, mut count: u32) -> Option<()> {
     Some(())
 }
 
-/// The next `size` bits, with zeros behind them.
+/// Returns the next `size` bits, padded with zeros.
 pub fn copied(mut bits: Bits, size: u32) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut left = size as usize;
@@ -148,7 +148,7 @@ pub fn copied(mut bits: Bits, size: u32) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Goes over an AudioSpecificConfig of AAC: rate, samples of a frame, channels.
+/// Reads an AudioSpecificConfig of AAC and returns rate, samples per frame and channels.
 fn specific_config(bits: &mut Bits) -> Option<(u32, u32, u8)> {
     let begins = bits.left();
     let mut object_type = bits.take(5)?;
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn version_1_states_the_length_of_its_configuration() {
-        // SBR: 24 kHz, extended to 48 kHz; two bits more than are known.
+        // SBR: 24 kHz, extended to 48 kHz; two more bits than expected.
         let sbr = "00101 0110 0001 0011 00010 0 0 0 11";
         let size = sbr.replace(' ', "").len();
         let head = format!(

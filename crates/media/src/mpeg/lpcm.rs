@@ -1,37 +1,38 @@
-//! Uncompressed sound in private streams of DVDs, and in transport streams of Blu-ray Discs. The view has its frames one after the
-//! other, big-endian, without headers, in the order of channels that WAVE files have.
+//! Uncompressed audio in private streams of DVDs and in transport streams of Blu-ray Discs. The
+//! view has its frames one after the other: big-endian, without headers, in the channel order of
+//! WAVE files.
 
 use crate::PcmConfig;
 
-/// Bytes of a header in a stream of a Blu-ray Disc.
+/// The size of a header in a Blu-ray Disc stream, in bytes.
 pub const HDMV_HEAD: usize = 4;
-/// Bytes ahead of the sound in a private packet of a DVD: which sound it is, how many frames begin and where the first does,
-/// emphasis, format, dynamic range.
+/// Bytes before the audio in a private DVD packet: substream number, number of frames that begin,
+/// position of the first one, emphasis, format, dynamic range.
 pub const DVD_HEAD: usize = 7;
-/// Where the format stands in them.
+/// The position of the format in this header.
 const DVD_FORMAT: usize = 5;
-/// Parts of a unit: those that follow each other are joined until they are so many.
+/// Parts per unit: consecutive parts are joined up to this number.
 pub const PARTS: u32 = 6;
-/// Units of a second.
+/// Units per second.
 const UNITS: u32 = 50;
 
-/// A form of uncompressed sound.
+/// A format of uncompressed audio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lpcm {
     pub config: PcmConfig,
-    /// Frames a second.
+    /// Frames per second.
     pub rate: u32,
 }
 
 impl Lpcm {
-    /// Of the format in a packet of a DVD.
+    /// Reads the format in a packet of a DVD.
     ///
     /// # Errors
-    /// Why it cannot be played, in words.
+    /// Why it cannot be played, as text for users.
     pub fn of_dvd(packet: &[u8]) -> Result<Lpcm, &'static str> {
         let format = packet.get(DVD_FORMAT).copied().unwrap_or_default();
         let (size, channels) = (format >> 6, u32::from(format & 7) + 1);
-        // The lowest bits of several frames stand behind their highest: it is known how for two channels of 24.
+        // Low bits of several frames follow their high bits: known for two channels of 24 bits.
         let bits = match (size, channels) {
             (0, _) => 16,
             (2, 2) => 24,
@@ -44,7 +45,7 @@ impl Lpcm {
         })
     }
 
-    /// Bytes of the next unit in a stream of a DVD, of which `rest` bytes are there; `is_end`: nothing follows. 0: more are needed.
+    /// Returns the size of the next unit of a DVD stream; 0: more than `rest` bytes are needed.
     pub fn dvd_unit(&self, rest: usize, is_end: bool) -> usize {
         let group = self.group() as usize;
         let whole =
@@ -56,7 +57,7 @@ impl Lpcm {
         }
     }
 
-    /// Bytes that belong together in a stream of a DVD.
+    /// Returns the number of bytes that belong together in a DVD stream.
     fn group(&self) -> u32 {
         match self.config.bits {
             16 => self.config.frame_bytes(),
@@ -64,8 +65,8 @@ impl Lpcm {
         }
     }
 
-    /// The sound in some groups of a stream of a DVD whose numbers have 24 bits: of every four, the 16 highest bits of each stand
-    /// ahead of the lowest.
+    /// Returns the audio of some 24-bit groups of a DVD stream: in each group of four numbers, the
+    /// 16 high bits of all four precede the low bits.
     pub fn ungrouped(bytes: &[u8]) -> Vec<u8> {
         let groups = bytes.as_chunks::<12>().0.iter();
         let numbers = groups.flat_map(|group| {
@@ -74,25 +75,25 @@ impl Lpcm {
         numbers.collect()
     }
 
-    /// Frames in so many bytes of a stream of a DVD.
+    /// Returns the number of frames in this many bytes of a DVD stream.
     pub fn frames_of(&self, bytes: u64) -> i64 {
         (bytes / u64::from(self.config.frame_bytes())) as i64
     }
 }
 
-/// A header in a stream of a Blu-ray Disc, with the sound behind it.
+/// A header in a Blu-ray Disc stream and the audio after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hdmv {
     pub sound: Lpcm,
-    /// Bytes behind the header.
+    /// The number of bytes after the header.
     pub bytes: usize,
-    /// For each channel, which of those in the stream it is.
+    /// For each channel, its index in the stream.
     order: &'static [u8],
-    /// Bytes of a frame in the stream, where channels are even in number.
+    /// The size of a stored frame, which has an even number of channels, in bytes.
     stored: usize,
 }
 
-/// By channel_assignment.
+/// The channel orders by channel_assignment.
 const ORDERS: [&[u8]; 12] = [
     &[],
     &[0],
@@ -103,15 +104,15 @@ const ORDERS: [&[u8]; 12] = [
     &[0, 1, 2, 3],
     &[0, 1, 2, 3],
     &[0, 1, 2, 3, 4],
-    // The sixth is the one of low frequencies.
+    // The sixth is the LFE channel.
     &[0, 1, 2, 5, 3, 4],
-    // Left side, left back, right back, right side; and low frequencies.
+    // Left side, left back, right back, right side, and LFE.
     &[0, 1, 2, 4, 5, 3, 6],
     &[0, 1, 2, 7, 4, 5, 3, 6],
 ];
 
 impl Hdmv {
-    /// Reads a header; `None`: it is none.
+    /// Parses a header; `None` if it is invalid.
     pub fn parse(bytes: &[u8]) -> Option<Hdmv> {
         let [high, low, form, size] = *bytes.first_chunk::<HDMV_HEAD>()?;
         let order = *ORDERS.get(usize::from(form >> 4))?;
@@ -121,7 +122,7 @@ impl Hdmv {
             5 => 192_000,
             _ => return None,
         };
-        // Those of 20 bits have room for 24.
+        // 20-bit numbers take 24 bits.
         let bits = match size >> 6 {
             1 => 16,
             2 | 3 => 24,
@@ -138,7 +139,7 @@ impl Hdmv {
         })
     }
 
-    /// Parts of a unit that it is.
+    /// Returns for how many parts of a unit this counts.
     pub fn parts(&self) -> u32 {
         let frames = (self.bytes / self.stored) as u32;
         // A unit of 30 ms.
@@ -148,7 +149,7 @@ impl Hdmv {
     }
 }
 
-/// The sound in a part of a stream of a Blu-ray Disc, which begins with a header; `None`: it cannot be read.
+/// Returns the audio in a part of a Blu-ray Disc stream, headers removed; `None` if it is damaged.
 pub fn hdmv_sound(mut bytes: &[u8]) -> Option<Vec<u8>> {
     let mut sound = Vec::with_capacity(bytes.len());
     while !bytes.is_empty() {
@@ -170,7 +171,7 @@ pub fn hdmv_sound(mut bytes: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// A header of so many bytes.
+    /// A header with this payload size.
     fn head(bytes: u16, assignment: u8, rate: u8, bits: u8) -> Vec<u8> {
         let [high, low] = bytes.to_be_bytes();
         vec![high, low, assignment << 4 | rate, bits << 6]

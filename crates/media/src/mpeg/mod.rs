@@ -1,16 +1,20 @@
-//! MPEG transport streams and program streams (ISO/IEC 13818-1), system streams of MPEG-1 (ISO/IEC 11172-1), and streams of
-//! pictures by themselves, become an [`crate::Index`] and a view.
+//! Turns MPEG transport streams and program streams (ISO/IEC 13818-1), MPEG-1 system streams
+//! (ISO/IEC 11172-1) and video elementary streams into an [`crate::Index`] and a view.
 //!
-//! Their samples do not lie in the file as they are played: they come in pieces, with other streams between, with
-//! start codes or headers of their own. So the index has them where they lie in the *view*: all samples of the film one after
-//! the other, without what is around them, NAL units with their lengths. Nothing of the view is on a disk. Who reads a part of it
-//! has it made of the file by [`view`], which finds the beginning by the [`Place`](crate::Place)s in the index.
+//! Their samples are not contiguous in the file: they come in pieces, between those of other
+//! streams, and with start codes or headers of their own. So the index has the positions of samples
+//! in the *view*: all samples of the film one after the other, without what surrounds them, and NAL
+//! units with their lengths. The view is not stored on disk. When a part of it is read, [`view`]
+//! makes it from the file; it finds the beginning by the [`Place`](crate::Place)s in the index.
 //!
-//! [`carrier`] says what the streams lie in, and [`reader`] goes through the file once: [`ts`] and [`ps`] take packets apart,
-//! [`psi`] says which streams there are, [`pes`] what time it is; [`elementary`] puts a stream together again (of [`arrivals`]), and
-//! [`finder`] finds its samples: [`pictures`] (with [`parameters`] and [`sequence`]), [`coded`], [`visual`] and [`sounds`] (with
-//! [`adts`], [`latm`], [`lpcm`] and [`opus`]). [`clock`] lays their times on one line, [`date`] tells when that was, [`bare`] tells them where nothing states them, and [`film`] makes tracks of it. Beside that, [`multiplex`] makes one
-//! track of all packets of a transport stream as they are, in samples as [`sending`] cuts them.
+//! [`carrier`] determines what carries the streams, and [`reader`] reads the file once: [`ts`] and
+//! [`ps`] parse packets, [`psi`] lists the streams, [`pes`] reads times. [`elementary`] reassembles
+//! a stream (from [`arrivals`]), and [`finder`] finds its samples: [`pictures`] (with
+//! [`parameters`] and [`sequence`]), [`coded`], [`visual`] and [`sounds`] (with [`adts`], [`latm`],
+//! [`lpcm`] and [`opus`]). [`clock`] puts their times on one timeline, [`date`] reads its
+//! wall-clock time, [`bare`] derives times that are not stated, and [`film`] makes the tracks. In
+//! addition, [`multiplex`] makes one track of all packets of a transport stream, in samples cut by
+//! [`sending`].
 
 mod adts;
 mod arrivals;

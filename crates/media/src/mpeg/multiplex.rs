@@ -1,6 +1,7 @@
-//! A transport stream as one track: runs of its packets as they lie in the file, each with the time that the stream states for
-//! it. Receivers that take a transport stream as it is are sent this. Where something lies between the packets, they are counted as
-//! if nothing did: such a stream is sent from a view ([`super::packets`]).
+//! Represents a transport stream as one track: runs of its packets as they lie in the file, each
+//! with the time that the stream states for it. It is sent to receivers that take an unmodified
+//! transport stream. If other bytes lie between the packets, positions do not count these, and the
+//! stream is sent from a view ([`super::packets`]).
 
 use super::clock::RATE;
 use super::elementary;
@@ -19,47 +20,47 @@ use crate::ticks_to_nanos;
 use crate::title::{Kind, Title, Track};
 use crate::track_head::TrackHead;
 
-/// Places whose time is known lie so many ticks apart at least: a stream states it about as often (ETSI TS 101 154 4.1.5).
+/// The minimum distance of recorded times: about that of stated times (ETSI TS 101 154 4.1.5).
 const APART: i64 = RATE as i64 / 28;
-/// The time does not go forward by more ticks at once; beyond it, it has jumped.
+/// The maximum advance of the time in ticks; beyond it, the time has jumped.
 const MOST_AHEAD: i64 = 10 * RATE as i64;
-/// What passes at a jump, in ticks.
+/// The assumed duration of a jump, in ticks.
 const JUMP: i64 = RATE as i64 / 25;
-/// More bytes do not pass in a second: the time that such a stream states is wrong.
+/// The maximum bytes per second; beyond it, the stated times are wrong.
 const MOST_IN_A_SECOND: u64 = 125_000_000;
-/// Where bytes that belong to no packet lie in more places, the stream is not offered as it is.
+/// The maximum number of gaps between packets of a stream that is offered unmodified.
 const MOST_HOLES: usize = 10_000;
 const APART_TOO_OFTEN: &str = "its packets lie apart in too many places";
-/// Packets of a table beyond this are not kept: a section of PAT and PMT has 1,024 bytes.
+/// The maximum number of packets kept per table: a section of PAT and PMT has 1,024 bytes.
 const MOST_TABLE: usize = 6;
-/// Where its streams change more often, slices of it are not offered.
+/// The maximum number of changes of the streams for slices to be offered.
 pub const MOST_CHANGES: usize = 256;
-/// Where one in so many packets is scrambled, they are not stray bits.
+/// A stream counts as scrambled if one in this many packets is.
 const SCRAMBLED: u64 = 100;
-/// Bytes of PAT and PMT that are kept.
+/// The maximum bytes of PAT and PMT that are kept.
 pub const MOST_TABLES: usize = 2 * MOST_TABLE * PACKET;
 
-/// From one packet on, all lie as far apart as they should.
+/// A packet from which on all packets are evenly spaced.
 #[derive(Clone, Copy, Debug)]
 struct Evenly {
-    /// Where the first begins in the file.
+    /// Its offset in the file.
     file: u64,
     place: u64,
 }
 
 impl Evenly {
-    /// Where in the file the packet at a place begins.
+    /// Returns the offset in the file of the packet at a position.
     fn file_of(&self, place: u64, layout: Layout) -> u64 {
         self.file + (place - self.place) / PACKET as u64 * layout.stride as u64
     }
 
-    /// The place of the packet at byte `at` of the file.
+    /// Returns the position of the packet at byte `at` of the file.
     fn place(&self, at: u64, layout: Layout) -> u64 {
         self.place + (at - self.file) / layout.stride as u64 * PACKET as u64
     }
 }
 
-/// The packets that bring PAT or PMT, as the stream first has them.
+/// The packets of the first PAT or PMT of the stream.
 #[derive(Clone, Debug, Default)]
 struct Table {
     pid: u16,
@@ -82,7 +83,7 @@ impl Table {
     }
 }
 
-/// What a programme's map says that matters to those who play it.
+/// The contents of a programme's map that matter for playback.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Mapped {
     map: u16,
@@ -103,43 +104,43 @@ impl Mapped {
     }
 }
 
-/// A transport stream while it is read. Places are bytes of the file where it consists of nothing but packets, and otherwise of all
-/// packets one after the other.
+/// A transport stream that is being read. Positions are file offsets if the file consists of
+/// packets only, otherwise offsets in the concatenation of all packets.
 #[derive(Clone, Debug)]
 pub struct Multiplex {
     layout: Layout,
-    /// Where something lies between packets: packets that lie evenly.
+    /// If other bytes lie between packets: the evenly spaced ranges.
     evenly: Vec<Evenly>,
     tables: [Table; 2],
     marks: Packing<Mark>,
     last_mark: Option<Mark>,
-    /// More bytes lie between two marks than is possible.
+    /// Whether more bytes lie between two marks than possible.
     is_too_fast: bool,
-    /// The time that was stated last, and how many ticks have passed by then.
+    /// The last stated time, and the ticks that had passed by then.
     latest: Option<(u64, i64)>,
     syncs: Packing<Sync>,
     last_sync: Option<u64>,
     entries: Packing<EntryPoint>,
-    /// [`elementary::RandomAccess::offset`] of the last of them.
+    /// The [`elementary::RandomAccess::offset`] of the last entry point.
     last_offset: Option<i64>,
-    /// What the programme's map says, and the tables from where that changed on.
+    /// The current programme map, and the tables from each change on.
     mapped: Mapped,
     changes: Vec<StreamTables>,
-    /// Some of them are not among these.
+    /// Whether some tables are missing in `changes`.
     is_unsettled: bool,
     programmes: u32,
-    /// Packets that are scrambled.
+    /// The number of scrambled packets.
     scrambled: u64,
-    /// Bytes that belong to no packet: where they begin, and where they end.
+    /// The beginning and end of each range of bytes that belong to no packet.
     holes: Vec<(u64, u64)>,
-    /// Where the last packet ends.
+    /// The end of the last packet.
     end: u64,
     scratch: Scratch,
 }
 
 impl Multiplex {
-    /// Of a file in which packets lie like this, with a programme whose map has the PID `map`. What grows with the file goes into
-    /// scratch space.
+    /// Creates the state for a file with this packet layout and a programme whose map has the PID
+    /// `map`. Data that grows with the file is stored in scratch space.
     pub fn new(map: u16, programmes: &Programmes, layout: Layout, scratch: &Scratch) -> Multiplex {
         let table = |pid| Table {
             pid,
@@ -170,7 +171,7 @@ impl Multiplex {
         multiplex
     }
 
-    /// The map of the programme has come with the packet that was taken last; it has this PID now.
+    /// Handles the programme map that came with the last packet taken; `map` is its current PID.
     pub fn map_came(&mut self, map: u16, programmes: &Programmes) {
         let mapped = Mapped::of(map, programmes);
         self.programmes = programmes.mapped() as u32;
@@ -186,7 +187,7 @@ impl Multiplex {
         }
     }
 
-    /// Bytes of memory that it takes, about.
+    /// Returns the approximate memory use in bytes.
     pub fn memory(&self) -> usize {
         let holes = self.holes.capacity() * size_of::<(u64, u64)>();
         let evenly = self.evenly.capacity() * size_of::<Evenly>();
@@ -195,7 +196,7 @@ impl Multiplex {
         self.marks.memory() + points + holes + evenly + changes
     }
 
-    /// Bytes of scratch space that it takes.
+    /// Returns the use of scratch space in bytes.
     pub fn aside(&self) -> u64 {
         self.marks.aside() + self.syncs.aside() + self.entries.aside()
     }
@@ -214,7 +215,7 @@ impl Multiplex {
         }
     }
 
-    /// Takes a picture that decoders can start at.
+    /// Takes a picture at which decoders can start.
     pub fn enter(&mut self, entry: elementary::RandomAccess) {
         let at = entry.file;
         let at = match self.evenly.partition_point(|evenly| evenly.file <= at) {
@@ -233,7 +234,7 @@ impl Multiplex {
         }
     }
 
-    /// The place of the packet at byte `at` of the file, which is the next.
+    /// Returns the position of the next packet, which is at byte `at` of the file.
     fn place(&mut self, at: u64) -> u64 {
         if self.layout.is_plain() {
             return at;
@@ -248,17 +249,17 @@ impl Multiplex {
         self.end
     }
 
-    /// Places that are kept.
+    /// Returns the number of recorded positions.
     pub fn len(&self) -> usize {
         self.marks.len() + self.syncs.len()
     }
 
-    /// The time is stated at byte `at` of the file.
+    /// Records the time stated at byte `at` of the file.
     fn state(&mut self, at: u64, stated: u64) {
         let time = match self.latest {
             None => 0,
             Some((before, time)) => {
-                // It begins again after 2^33 ticks.
+                // The time wraps after 2^33 ticks.
                 let passed = (stated.wrapping_sub(before) & ((1 << 33) - 1)) as i64;
                 time + if passed <= MOST_AHEAD { passed } else { JUMP }
             }
@@ -274,7 +275,7 @@ impl Multiplex {
         self.last_mark = Some(mark);
     }
 
-    /// Adds the track to the index of the film, whose file has `len` bytes. Why it has none, in words.
+    /// Adds the track to the index of the film, whose file has `len` bytes; the error says why not.
     pub fn finish(self, index: &mut Index, len: u64) -> Result<(), &'static str> {
         if self.holes.len().max(self.evenly.len()) > MOST_HOLES {
             return Err(APART_TOO_OFTEN);
@@ -282,7 +283,7 @@ impl Multiplex {
         if self.marks.len() < 2 {
             return Err("it does not state its time");
         }
-        // Blocks of a file's views are told apart by the views' lengths.
+        // Blocks of a file's views are distinguished by the views' lengths.
         if !self.layout.is_plain() && index.title.view.is_some_and(|view| view.bytes == self.end) {
             return Err("its streams are as long as its packets");
         }
@@ -305,7 +306,7 @@ impl Multiplex {
             id: 0,
             kind: Kind::Video,
             timescale: RATE,
-            // It begins where the first picture does that can be decoded.
+            // The track begins with the first picture that can be decoded.
             shift: -first,
             language: None,
             name: None,
@@ -338,7 +339,7 @@ impl Multiplex {
     }
 }
 
-/// Where in the file the packets are, of a view of them that has `end` bytes.
+/// Returns the file positions of the packets for a view of them that has `end` bytes.
 fn places(evenly: &[Evenly], layout: Layout, end: u64, table: &SampleTable) -> Places {
     let (mut samples, mut sample) = (table.iter().peekable(), 0);
     let mut evenly = evenly.iter().peekable();
@@ -362,7 +363,7 @@ fn places(evenly: &[Evenly], layout: Layout, end: u64, table: &SampleTable) -> P
 }
 
 impl Entry {
-    /// Of a transport stream with these packets of its PAT and PMT.
+    /// Returns the entry for a transport stream with these packets of its PAT and PMT.
     pub(crate) fn of_transport_stream(tables: Vec<u8>) -> Entry {
         Entry {
             codec: Codec::TransportStream(tables),
@@ -375,8 +376,9 @@ impl Entry {
 }
 
 impl Title {
-    /// The film as a transport stream that is sent as it is; `None`: it is none, or cannot be. Its only track's samples lie in the
-    /// film's file or, where something lies between packets, in a view of it, and their records are those of the track behind all others.
+    /// Returns the film as an unmodified transport stream; `None` if it is not one or cannot be
+    /// sent so. Its only track's samples lie in the film's file or, if other bytes lie between
+    /// packets, in a view of it. Their records are those of the track after all others.
     pub fn as_transport_stream(&self) -> Option<Title> {
         let track: &Track = self.multiplex.as_ref()?;
         let length = i64::try_from(track.duration).unwrap_or(i64::MAX);

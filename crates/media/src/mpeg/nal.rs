@@ -1,26 +1,26 @@
-//! NAL units in a byte stream (ITU-T H.264 and H.265, annex B): each follows a start code.
+//! NAL units in a byte stream (ITU-T H.264 and H.265, annex B), each after a start code.
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-/// What a unit is to the picture it belongs to.
+/// The codec family, which determines the meaning of unit types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     H264,
     H265,
 }
 
-/// Bytes of a start code.
+/// The size of a start code in bytes.
 pub const START: usize = 3;
-/// Bytes of the length that stands in its place.
+/// The size of the length field that replaces it, in bytes.
 pub const LENGTH: usize = 4;
 
 static CODE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(&[0, 0, 1]));
 
 impl Family {
-    /// Whether a unit is part of samples: delimiters and filler say nothing.
+    /// Returns whether a unit is part of samples: delimiters and filler data are dropped.
     pub fn keeps(self, unit: &[u8]) -> bool {
         match (self, unit.first()) {
             (_, None) => false,
@@ -30,17 +30,17 @@ impl Family {
     }
 }
 
-/// Finds units in bytes that come one after the other.
+/// Finds units in consecutive bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Units {
-    /// Before this byte no start code begins that has not been seen.
+    /// The position before which all start codes have been found.
     seen: usize,
-    /// Where the unit begins that has not ended.
+    /// The position of the unit that has not ended.
     open: Option<usize>,
 }
 
 impl Units {
-    /// The next whole unit in `bytes`, which are those of the last call and more. `is_end`: nothing follows.
+    /// Returns the next whole unit in `bytes`, which extend the last call's until `is_end`.
     pub fn next(&mut self, bytes: &[u8], is_end: bool) -> Option<Range<usize>> {
         loop {
             let found = bytes.get(self.seen..).and_then(|rest| CODE.find(rest));
@@ -57,19 +57,19 @@ impl Units {
         }
     }
 
-    /// From where on bytes are still needed: the start code of the unit that has not ended.
+    /// Returns the position from which bytes are still needed: the start code of the open unit.
     pub fn needed(&self) -> Option<usize> {
         self.open.map(|open| open - START)
     }
 
-    /// The first `gone` bytes are given no more.
+    /// Adapts to the removal of the first `gone` bytes.
     pub fn forget(&mut self, gone: usize) {
         self.seen = self.seen.saturating_sub(gone);
         self.open = self.open.map(|open| open.saturating_sub(gone));
     }
 }
 
-/// How long a unit is without the zeros that may follow it.
+/// Returns the length of a unit without trailing zeros.
 fn trimmed(unit: &[u8]) -> usize {
     unit.iter()
         .rposition(|byte| *byte != 0)

@@ -1,27 +1,28 @@
-//! Opus in transport streams (ETSI_TS_opus 0.1.3, a draft that all writers follow; RFC 6716): a control header stands before each
-//! packet.
+//! Opus in transport streams (ETSI_TS_opus 0.1.3, a draft that all writers follow; RFC 6716): a
+//! control header precedes each packet.
 
 use crate::sample_entry::{boxed, sound};
 
-/// Samples a second, whatever was encoded.
+/// Sampling rate in Hz, whatever was encoded.
 pub const RATE: u32 = 48_000;
-/// No packet is longer (RFC 6716 section 3.2: 48 frames of 1275 bytes).
+/// The maximum size of a packet in bytes (RFC 6716 section 3.2: 48 frames of 1275 bytes).
 const LONGEST: usize = 48 * 1275 + 200;
 
-/// No control header is longer: its prefix, the size in bytes of up to 255, samples that are trimmed at both ends, an extension.
+/// The maximum size of a control header in bytes: prefix, packet size in bytes of up to 255,
+/// trimmed samples at both ends, extension.
 pub const LONGEST_CONTROL: usize = 2 + LONGEST / 255 + 1 + 2 + 2 + 1 + 255;
 
 /// A control header.
 pub struct Control {
-    /// Its bytes.
+    /// The size of the header in bytes.
     pub len: usize,
-    /// Bytes of the packet behind it.
+    /// The size of the packet after it in bytes.
     pub packet: usize,
-    /// Samples that are decoded and not heard, at the beginning.
+    /// The number of decoded samples to skip at the beginning.
     skipped: u16,
 }
 
-/// Reads a control header; `None`: it is none, or is not whole.
+/// Parses a control header; `None` if it is invalid or truncated.
 pub fn control(bytes: &[u8]) -> Option<Control> {
     let (prefix, mut rest) = bytes.split_first_chunk::<2>()?;
     if prefix[0] != 0x7f || prefix[1] & 0xe0 != 0xe0 {
@@ -57,19 +58,21 @@ pub fn control(bytes: &[u8]) -> Option<Control> {
     })
 }
 
-/// What the first packet, with its control header, says of all: its samples, and the sample entry. They have so many channels.
+/// Returns samples per packet and sample entry of a stream with this many channels, from its first
+/// packet and the control header before it.
 pub fn kind(frame: &[u8], channels: u8) -> Option<(u32, Vec<u8>)> {
     let control = control(frame)?;
     let length = samples(frame.get(control.len..)?)?;
     let [high, low] = control.skipped.to_be_bytes();
-    // Version, channels, samples that are skipped, the rate that was encoded, gain.
+    // Version, channels, skipped samples, encoded rate, gain.
     let dops = [0, channels, high, low, 0, 0, 0xbb, 0x80, 0, 0];
     let config = boxed(b"dOps", &[&dops, mapping(channels)?]);
     Some((length, sound(b"Opus", RATE, channels.into(), &config)))
 }
 
-/// Which mapping family these channels have, and if it is not the plain one: streams, how many of them are of two channels, and
-/// from which of what is decoded each channel comes (RFC 7845 sections 5.1.1.1 and 5.1.1.2).
+/// Returns the mapping family for this many channels and, unless it is the default, the number of
+/// streams, the number of two-channel streams, and for each output channel the decoded channel (RFC
+/// 7845 sections 5.1.1.1 and 5.1.1.2).
 fn mapping(channels: u8) -> Option<&'static [u8]> {
     Some(match channels {
         1 | 2 => &[0],
@@ -83,7 +86,7 @@ fn mapping(channels: u8) -> Option<&'static [u8]> {
     })
 }
 
-/// Samples at 48 kHz of a frame of Opus, by the first byte of its packet (RFC 6716 table 2).
+/// Returns the samples at 48 kHz of an Opus frame, by its packet's first byte (RFC 6716 table 2).
 pub fn opus_frame(first: u8) -> u32 {
     match first >> 3 {
         silk @ 0..12 => [480, 960, 1920, 2880][usize::from(silk % 4)],
@@ -92,7 +95,7 @@ pub fn opus_frame(first: u8) -> u32 {
     }
 }
 
-/// Samples of a packet, by the first bytes of it (RFC 6716 section 3.1).
+/// Returns the samples of a packet, by its first bytes (RFC 6716 section 3.1).
 fn samples(packet: &[u8]) -> Option<u32> {
     let first = *packet.first()?;
     let frames = match first & 3 {

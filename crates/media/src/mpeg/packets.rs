@@ -1,5 +1,5 @@
-//! The view of a transport stream that is sent as it is, of a file in which something lies between packets: all packets, one behind
-//! the other.
+//! The view of an unmodified transport stream in a file with other bytes between packets: all
+//! packets, one after the other.
 
 use std::ops::Range;
 
@@ -7,20 +7,20 @@ use super::ts::{Layout, PACKET, Walker};
 use crate::places::{Filled, Place, STEP, View};
 use crate::title::Title;
 
-/// The making of some bytes of such a view.
+/// The process of making some bytes of such a view.
 #[derive(Debug)]
 pub struct Filling {
-    /// How packets lie in the file; `None`: the index says nothing that could be.
+    /// The packet layout of the file; `None` if the index is invalid.
     layout: Option<Layout>,
     len: u64,
     range: Range<u64>,
-    /// Bytes of the view before the first packet of what is read.
+    /// Bytes of the view before the first packet that is read.
     before: u64,
     wanted: Range<u64>,
 }
 
 impl Filling {
-    /// Of these bytes of the view of a film.
+    /// Starts making these bytes of the view of a film.
     pub fn new(title: &Title, view: View, range: Range<u64>) -> Filling {
         let place = |nth: u64| -> Option<Place> {
             let track = title.tracks.first()?;
@@ -32,7 +32,7 @@ impl Filling {
         let start = from.map_or(0, |from| from.file).min(view.file);
         let before = step * STEP / PACKET as u64 * PACKET as u64;
         let packets = range.end.saturating_sub(before).div_ceil(PACKET as u64);
-        // With the first byte of the one behind, where there are some.
+        // Include the first byte of the packet after them, if there is one.
         let bytes = (packets + 1).saturating_mul(view.packet.into());
         let end = start.saturating_add(bytes).min(view.file);
         Filling {
@@ -44,12 +44,12 @@ impl Filling {
         }
     }
 
-    /// Bytes of the file that are needed.
+    /// Returns the byte range of the file that is needed.
     pub fn wanted(&self) -> Range<u64> {
         self.wanted.clone()
     }
 
-    /// Makes the bytes, of those that are wanted of the file.
+    /// Makes the bytes from the requested bytes of the file.
     pub fn fill(&mut self, file: &[u8], into: &mut [u8]) -> Filled {
         let size = self.wanted.end - self.wanted.start;
         let is_asked = into.len() as u64 == self.range.end - self.range.start;
@@ -77,7 +77,7 @@ impl Filling {
             true => Filled::Whole,
             false if is_end => Filled::Different,
             false => {
-                // Something else lies between them. Twice as much, so that it does not take many attempts.
+                // Other bytes lie between the packets. Doubling the range keeps attempts few.
                 let more = size.max(STEP);
                 self.wanted.end = self.wanted.end.saturating_add(more).min(self.len);
                 Filled::More

@@ -1,13 +1,13 @@
-//! Parameter sets of a stream of pictures, and what a sample entry takes from them: ISO/IEC 14496-15 5.3.3.1, 8.3.3.1.
+//! Parameter sets of a video stream, and its sample entry (ISO/IEC 14496-15 5.3.3.1, 8.3.3.1).
 
 use super::nal::Family;
 use super::sequence::{Golomb, MAX_SET, Shape, h264, h265, without_escapes};
 use crate::sample_entry::{boxed, picture};
 
-/// Sets beyond this are not kept: a stream has a handful.
+/// The maximum number of sets kept: a stream has a handful.
 const MAX_SETS: usize = 64;
 
-/// A parameter set, and which it is.
+/// A parameter set with its type and id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Set {
     /// nal_unit_type.
@@ -16,17 +16,17 @@ struct Set {
     bytes: Vec<u8>,
 }
 
-/// The sets of a stream.
+/// The parameter sets of a stream.
 #[derive(Clone, Debug)]
 pub struct Parameters {
     family: Family,
     sets: Vec<Set>,
-    /// Whether a set has become another on the way.
+    /// Whether a set has changed within the stream.
     changes: bool,
-    /// What the last sequence parameter set says.
+    /// The contents of the last sequence parameter set.
     pub shape: Option<Shape>,
-    /// What the last picture parameter set says of slices (H.265): bits ahead of their type, and whether they say if they are
-    /// shown.
+    /// From the last picture parameter set (H.265): the number of slice header bits before the
+    /// slice type, and whether slices state if they are output.
     pub slices: (usize, bool),
     first: Option<Shape>,
 }
@@ -63,7 +63,7 @@ impl Parameters {
         }
     }
 
-    /// Its type and its number.
+    /// Returns the type and the id of a set.
     fn read(&mut self, unit: &[u8]) -> Option<(u8, u32)> {
         let plain = without_escapes(unit);
         let kind = self.family.kind(unit)?;
@@ -88,7 +88,7 @@ impl Parameters {
         Some((kind, shape.id))
     }
 
-    /// Whether a picture can be decoded.
+    /// Returns whether enough sets are known to decode a picture.
     pub fn are_known(&self) -> bool {
         let picture = match self.family {
             Family::H264 => 8,
@@ -102,10 +102,10 @@ impl Parameters {
         sets.map(|set| &set.bytes[..]).collect()
     }
 
-    /// The sample entry; `None`: there are too few of them.
+    /// Returns the sample entry; `None` if sets are missing.
     pub fn entry(&self) -> Option<Vec<u8>> {
         let first = self.first.filter(|_| self.are_known())?;
-        // Sets that change are in the samples only.
+        // Sets that change are only in the samples.
         let (code, config) = match (self.family, self.changes) {
             (Family::H264, false) => (b"avc1", self.avcc(&first)?),
             (Family::H264, true) => (b"avc3", self.avcc(&first)?),
@@ -150,7 +150,7 @@ impl Parameters {
         body.push(3);
         for kind in [32, 33, 34] {
             let sets = self.of(kind);
-            // Not complete where later ones are in the samples.
+            // Marked as incomplete if later ones are in the samples.
             let complete = if self.changes { 0 } else { 0x80 };
             body.push(complete | kind);
             body.extend((sets.len() as u16).to_be_bytes());

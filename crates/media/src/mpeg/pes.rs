@@ -1,25 +1,25 @@
-//! What PES packets begin with (ISO/IEC 13818-1 2.4.3.6): when what follows is decoded and shown.
+//! PES packet headers (ISO/IEC 13818-1 2.4.3.6) with their decode and presentation times.
 
-/// When the sample that begins next is decoded and shown: ticks of 90 kHz, modulo 2^33.
+/// Decode and presentation time of the next sample: ticks of 90 kHz, modulo 2^33.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     pub decoded: u64,
     pub shown: u64,
 }
 
-/// The head of a PES packet.
+/// The header of a PES packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Bytes until what it carries.
+    /// The number of bytes before the payload.
     pub len: usize,
-    /// If it says it.
+    /// The time stamp, if stated.
     pub stamp: Option<Stamp>,
-    /// Whether what it carries is scrambled.
+    /// Whether the payload is scrambled.
     pub scrambled: bool,
 }
 
 impl Head {
-    /// `None`: it is none.
+    /// Parses a header; `None` if it is invalid.
     pub fn parse(bytes: &[u8]) -> Option<Head> {
         let fixed = bytes.first_chunk::<9>()?;
         let [0, 0, 1, _, _, _, flags, times, length] = *fixed else {
@@ -47,42 +47,42 @@ impl Head {
     }
 }
 
-/// The 33 bits of a time.
+/// Reads a 33-bit time.
 pub fn stamp(bytes: &[u8]) -> Option<u64> {
     let [a, b, c, d, e] = bytes.first_chunk::<5>()?.map(u64::from);
     Some((a >> 1 & 7) << 30 | b << 22 | (c >> 1) << 15 | d << 7 | e >> 1)
 }
 
-/// A stream's PES packets, put together of packets.
+/// Reassembles a stream's PES packets from transport packets.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
-    /// Of the head, bytes still to come.
+    /// The number of header bytes still to come.
     head_left: usize,
     counter: Option<u8>,
-    /// What the last packet carried: one with the same number is the same one again only if it carries the same, and otherwise
-    /// comes from where streams were joined.
+    /// The payload of the last packet: a packet with the same counter is a duplicate only if its
+    /// payload is the same, otherwise it comes from a splice.
     last: Vec<u8>,
-    /// It begins with the next PES packet.
+    /// Whether to skip everything until the next PES packet.
     waits: bool,
 }
 
-/// What a packet is to its stream.
+/// The part of a packet that concerns its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carried<'a> {
-    /// What it adds.
+    /// The payload bytes.
     pub bytes: &'a [u8],
-    /// Bytes of a head before it.
+    /// The number of header bytes before them.
     pub head: usize,
     /// Whether a PES packet begins here.
     pub starts: bool,
-    /// When the sample that begins next is decoded and shown.
+    /// The time stamp of the next sample.
     pub stamp: Option<Stamp>,
     /// Whether packets are missing before it.
     pub missing: bool,
 }
 
 impl Stream {
-    /// From after this packet on.
+    /// Starts after this packet.
     pub fn after(packet: &super::ts::Packet) -> Stream {
         Stream {
             head_left: 0,
@@ -92,7 +92,7 @@ impl Stream {
         }
     }
 
-    /// From the next PES packet on.
+    /// Starts with the next PES packet.
     pub fn that_begins() -> Stream {
         Stream {
             waits: true,
@@ -100,7 +100,7 @@ impl Stream {
         }
     }
 
-    /// What this packet carries. `None`: nothing, or the same as the one before it.
+    /// Returns the packet's payload; `None` if there is none, or if the packet is a duplicate.
     pub fn take<'a>(&mut self, packet: &super::ts::Packet<'a>) -> Option<Carried<'a>> {
         self.waits &= !packet.starts;
         if self.waits {

@@ -6,30 +6,30 @@ use super::nal::{Family, LENGTH, START, Units};
 use super::parameters::Parameters;
 use super::sequence::{Counting, Golomb, without_escapes};
 
-/// Bytes of a slice that are looked at.
+/// The number of bytes of a slice that are read.
 const SLICE_HEAD: usize = 24;
 
-/// A picture that was found.
+/// A picture found in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Picture {
-    /// Where it begins, with a start code.
+    /// The position of its beginning, which is a start code.
     pub start: usize,
-    /// Bytes of its units with their lengths.
+    /// The size of its units, including their lengths.
     pub size: u32,
-    /// A decoder may start here.
+    /// Whether decoders can start here.
     pub sync: bool,
     pub counted: Counted,
 }
 
-/// What a picture says of when it is shown (H.264 8.2.1, H.265 8.3.1).
+/// The picture order count of a picture (H.264 8.2.1, H.265 8.3.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Whether counting begins with it.
+    /// Whether counting restarts with it.
     pub begins: bool,
-    /// The least significant bits of its count, and how many; none where it is shown when it is decoded.
+    /// The lowest bits of its count, and their number; 0: pictures are presented in decode order.
     pub low: u32,
     pub bits: u32,
-    /// Whether others count on from it.
+    /// Whether the counts of others are based on it.
     pub referred: bool,
 }
 
@@ -40,23 +40,23 @@ struct Field {
     bottom: bool,
 }
 
-/// A picture on its way.
+/// A picture that is not complete yet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Open {
     start: Option<usize>,
     size: u64,
-    /// Whether a slice has come.
+    /// Whether a slice has been found.
     pictured: bool,
     sync: bool,
-    /// Whether something says that decoders may start at a picture that is all intra.
+    /// Whether the stream states that decoders may start at the picture if it is all intra.
     entry: bool,
     field: Option<Field>,
     counted: Counted,
 }
 
-/// What a unit is to pictures.
+/// The role of a unit for pictures.
 enum Role {
-    /// It stands before a picture.
+    /// It precedes a picture.
     Ahead { entry: bool },
     /// The first slice of a picture.
     First {
@@ -65,18 +65,18 @@ enum Role {
         field: Option<Field>,
         counted: Counted,
     },
-    /// It belongs to the picture that has begun.
+    /// It belongs to the current picture.
     More,
 }
 
-/// Finds pictures in bytes that come one after the other.
+/// Finds pictures in consecutive bytes.
 #[derive(Clone, Debug)]
 pub struct Pictures {
     family: Family,
     units: Units,
     pub parameters: Parameters,
     open: Open,
-    /// What has come since, and may belong to the next one.
+    /// Units found since then, which may belong to the next picture.
     next: Open,
     /// Whether a sequence has ended (H.265).
     ended: bool,
@@ -94,7 +94,7 @@ impl Pictures {
         }
     }
 
-    /// The next whole picture in `bytes`, which are those of the last call and more. `is_end`: nothing follows.
+    /// Returns the next whole picture in `bytes`, which extend the last call's until `is_end`.
     pub fn next(&mut self, bytes: &[u8], is_end: bool) -> Option<Picture> {
         while let Some(unit) = self.units.next(bytes, is_end) {
             if let Some(whole) = self.take(bytes, unit) {
@@ -104,7 +104,7 @@ impl Pictures {
         is_end.then(|| self.finish(Open::default())).flatten()
     }
 
-    /// The first `gone` bytes are given no more.
+    /// Adapts to the removal of the first `gone` bytes.
     pub fn forget(&mut self, gone: usize) {
         self.units.forget(gone);
         for open in [&mut self.open, &mut self.next] {
@@ -112,12 +112,12 @@ impl Pictures {
         }
     }
 
-    /// From where on bytes are still needed.
+    /// Returns the position from which bytes are still needed.
     pub fn needed(&self) -> Option<usize> {
         self.open.start.or_else(|| self.units.needed())
     }
 
-    /// The picture that has come, if any; the next one is `next`.
+    /// Completes the current picture, if any; `next` replaces it.
     fn finish(&mut self, next: Open) -> Option<Picture> {
         let whole = std::mem::replace(&mut self.open, next);
         self.next = Open::default();
@@ -148,7 +148,7 @@ impl Pictures {
             Role::Ahead { entry } if self.open.pictured => ahead(&mut self.next, entry),
             Role::Ahead { entry } => ahead(&mut self.open, entry),
             Role::More => {
-                // What stood ahead of it was no beginning.
+                // The units before it did not begin a new picture.
                 let next = std::mem::take(&mut self.next);
                 self.open.size += next.size + size;
                 self.open.start = self.open.start.or(Some(range.start - START));
@@ -186,7 +186,7 @@ impl Pictures {
         None
     }
 
-    /// `None`: it is empty.
+    /// Returns the role of a unit; `None` if it is empty.
     fn role(&mut self, unit: &[u8]) -> Option<Role> {
         let kind = self.family.kind(unit)?;
         Some(match self.family {
@@ -231,8 +231,8 @@ impl Pictures {
         })
     }
 
-    /// Whether the picture that begins with this slice is all intra, by what its first slice is; which field it is; when it
-    /// is shown.
+    /// Returns whether the picture that begins with this slice is all intra (judged by this slice
+    /// only), which field it is, and its picture order count.
     fn h264_slice(&self, unit: &[u8]) -> Option<(bool, Option<Field>, Counted)> {
         let is_first = unit[0] & 0x1f == 5;
         let mut counted = Counted {
@@ -267,7 +267,7 @@ impl Pictures {
         Some((intra, field, counted))
     }
 
-    /// When the picture is shown that begins with this slice.
+    /// Returns the picture order count of the picture that begins with this slice.
     fn h265_slice(&mut self, unit: &[u8]) -> Option<Counted> {
         let kind = unit[0] >> 1 & 0x3f;
         let is_leading = (6..=9).contains(&kind);
@@ -295,7 +295,7 @@ impl Pictures {
     }
 }
 
-/// Whether an SEI unit says that decoders may start here (H.264 D.1.8).
+/// Returns whether an SEI unit has a recovery point: decoders may start here (H.264 D.1.8).
 fn has_recovery_point(unit: &[u8]) -> bool {
     let plain = without_escapes(unit);
     let mut rest = plain.get(1..).unwrap_or_default();
@@ -353,7 +353,7 @@ mod tests {
         }
     }
 
-    /// A sequence whose pictures may be fields, with four bits of frame_num.
+    /// A sequence that allows field pictures, with four bits of frame_num.
     fn sps() -> Vec<u8> {
         let bits = Bits::default()
             .number(0)
@@ -418,7 +418,7 @@ mod tests {
             size(&[&units[1], &units[2], &units[3], &units[5]])
         );
         assert_eq!(pictures[1].size, size(&[&units[7], &units[9]]));
-        // Two top fields of the same number are no frame.
+        // Two top fields of the same frame number are not one frame.
         let apart = [
             sps(),
             pps,
@@ -446,7 +446,7 @@ mod tests {
             .iter()
             .map(|picture| picture.sync)
             .collect();
-        // Parameter sets before it, nothing, a recovery point; no intra picture.
+        // Parameter sets before it; nothing; a recovery point; not an intra picture.
         assert_eq!(sync, [true, false, true, false]);
     }
 }

@@ -1,4 +1,4 @@
-//! Packets of a program stream (ISO/IEC 13818-1 2.5.3), or of a system stream of MPEG-1 (ISO/IEC 11172-1 2.4.3).
+//! Packets of a program stream (ISO/IEC 13818-1 2.5.3) or MPEG-1 system stream (11172-1 2.4.3).
 
 use std::sync::LazyLock;
 
@@ -19,12 +19,13 @@ const MAP: u8 = 0xbc;
 const PRIVATE: u8 = 0xbd;
 const PADDING: u8 = 0xbe;
 const NAVIGATION: u8 = 0xbf;
-/// Bytes ahead of AC-3 in a private packet of a DVD: which sound it is, how many frames begin, and where the first does.
+/// Bytes before AC-3 in a private DVD packet: substream number, number of frames that begin,
+/// position of the first one.
 const AC3_HEAD: usize = 4;
 
 static CODE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(&[0, 0, 1]));
 
-/// Whether a file that begins with these bytes is of this kind.
+/// Returns whether a file that begins with these bytes is a program stream.
 pub fn begins(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0, 0, 1, PACK])
 }
@@ -32,18 +33,19 @@ pub fn begins(bytes: &[u8]) -> bool {
 /// A packet of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// Its stream: stream_id, and for private streams the number of the one in it.
+    /// The stream_id, and for private streams the number of the substream.
     pub stream: u16,
-    /// All of it.
+    /// The whole packet.
     pub whole: &'a [u8],
-    /// Bytes of it before what it carries.
+    /// The number of bytes before the payload.
     pub head: usize,
     pub stamp: Option<Stamp>,
     pub scrambled: bool,
 }
 
-/// Gives every packet of picture, sound and private data in `bytes` to `sink`, with where it begins in them. How many bytes need
-/// not be seen again, and how many of them belong to no packet. `is_end`: they are the file's last.
+/// Passes every packet of video, audio and private data in `bytes` to `sink`, with its position.
+/// Returns how many bytes are finished with, and how many of them belong to no packet. `is_end`:
+/// `bytes` are the file's last.
 pub fn walk<'a>(
     bytes: &'a [u8],
     is_end: bool,
@@ -67,7 +69,7 @@ pub fn walk<'a>(
             }
             Size::Of(_) | Size::Short if !is_end => return (at, lost),
             Size::None | Size::Of(_) | Size::Short => {
-                // The next start code, if it is one of these.
+                // Skip to the next start code, if there is one.
                 let next = rest.get(1..).and_then(|rest| CODE.find(rest));
                 let skip = match next {
                     Some(next) => next + 1,
@@ -84,16 +86,16 @@ pub fn walk<'a>(
     }
 }
 
-/// How many bytes something takes.
+/// The size of a unit in bytes.
 enum Size {
     Of(usize),
-    /// More bytes are needed to tell.
+    /// More bytes are needed to determine it.
     Short,
-    /// It is nothing that could stand here.
+    /// Nothing valid begins here.
     None,
 }
 
-/// Of what has this start code and these bytes after it.
+/// Returns the size of the unit with this start code and these bytes after it.
 fn size(code: u8, more: &[u8]) -> Size {
     match (code, more) {
         (END, _) => Size::Of(4),
@@ -145,18 +147,18 @@ impl<'a> Packet<'a> {
         })
     }
 
-    /// What it carries.
+    /// Returns the payload.
     pub fn body(&self) -> &'a [u8] {
         &self.whole[self.head..]
     }
 
-    /// Whether it carries sound of a DVD in another form than this: the stream changes, which players do not follow.
+    /// Returns whether it has DVD audio in another format. Players do not follow such changes.
     pub fn is_other(&self, sound: Lpcm) -> bool {
         self.coding() != Some(Coding::Dvd(sound))
     }
 
-    /// What its stream is coded in. `None`: a packet of pictures that does not tell, as none begins in it that a decoder could
-    /// start at.
+    /// Returns the coding of its stream; `None` for video if the packet does not reveal it, because
+    /// no picture at which decoders could start begins in it.
     pub fn coding(&self) -> Option<Coding> {
         let body = self.body();
         Some(match self.stream {
@@ -177,11 +179,11 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// What pictures are coded in whose stream these bytes are a part of: the headers say it that decoders are set up by.
+/// Returns the coding of video from a part of its stream, by the headers that set up decoders.
 fn pictures(bytes: &[u8]) -> Option<Coding> {
     let mut units = Units::default();
     let mut units = std::iter::from_fn(|| units.next(bytes, true)).map(|unit| &bytes[unit]);
-    // Slices of one coding have the numbers of another's headers.
+    // Slice start codes of one coding equal header codes of another.
     let is_set = |family: Family, unit: &[u8]| {
         let mut parameters = Parameters::new(family);
         parameters.take(unit);
@@ -198,12 +200,12 @@ fn pictures(bytes: &[u8]) -> Option<Coding> {
     })
 }
 
-/// The head of a packet, in either form.
+/// Parses a packet header in either form.
 fn head(whole: &[u8]) -> Option<Head> {
     if whole.get(6)? >> 6 == 2 {
         return Head::parse(whole);
     }
-    // MPEG-1: stuffing, the size of a buffer, times.
+    // MPEG-1: stuffing, buffer size, times.
     let mut at = 6;
     while *whole.get(at)? == 0xff {
         at += 1;
@@ -229,7 +231,7 @@ fn head(whole: &[u8]) -> Option<Head> {
 mod tests {
     use super::*;
 
-    /// Where a packet begins, its stream, when it is shown, and what it carries.
+    /// A packet's position, stream, presentation time and payload.
     type FoundPacket = (usize, u16, Option<u64>, Vec<u8>);
 
     fn walked(bytes: &[u8], is_end: bool) -> (Vec<FoundPacket>, (usize, u64)) {
@@ -241,7 +243,7 @@ mod tests {
         (packets, walked)
     }
 
-    /// The packet of this stream that carries these bytes.
+    /// The coding found in a packet of this stream with these bytes.
     fn coding_of(code: u8, body: &[u8]) -> Option<Coding> {
         let head = [0x80, 0, 0];
         let length = ((head.len() + body.len()) as u16).to_be_bytes();
@@ -253,7 +255,7 @@ mod tests {
 
     #[test]
     fn pictures_tell_what_they_are_where_a_decoder_can_start() {
-        // ffmpeg, libx264: 320 x 240.
+        // From ffmpeg with libx264: 320 x 240.
         let sps = [
             0x67, 0x42, 0xc0, 0x0c, 0xda, 0x05, 0x07, 0xe8, 0x40, 0, 0, 3, 0, 0x40, 0, 0, 0x0c,
             0x83, 0xc5, 0x0a, 0xa8,
@@ -274,7 +276,7 @@ mod tests {
         assert_eq!(coding_of(0xe0, &set), Some(Coding::H265));
         let sequence = [0, 0, 1, 0xb3, 0x14, 0, 0xf0, 0x13];
         assert_eq!(coding_of(0xe0, &sequence), Some(Coding::MpegVideo));
-        // In the middle of a group of pictures: H.264, and slices of a high picture of MPEG-2.
+        // In the middle of a group of pictures: H.264, and slices of a tall MPEG-2 picture.
         assert_eq!(
             coding_of(0xe0, &[0, 0, 1, 9, 0x30, 0, 0, 1, 0x41, 0x9a]),
             None
@@ -293,7 +295,7 @@ mod tests {
 
     #[test]
     fn sound_is_told_by_frames_that_follow_one_another() {
-        // What is in the frames looks like the head of another kind.
+        // The frames' contents look like headers of another kind.
         let aac = [
             &[0xff, 0xf1, 0x4c, 0x80, 1, 0xdf, 0xfc][..],
             &[0xff, 0xfb, 0x90, 0x44],
@@ -332,7 +334,7 @@ mod tests {
         assert_eq!(packets[0], (12, 0xe0, Some(1), vec![7, 8, 9]));
         assert_eq!(packets[1].1..=packets[1].1, 0xbd80..=0xbd80);
         assert_eq!(packets[1].3, [5, 6]);
-        // However many bytes have come, packets are the same.
+        // The packets are the same however many bytes have arrived.
         for have in 0..bytes.len() {
             let (mut some, (taken, _)) = walked(&bytes[..have], false);
             let (rest, _) = walked(&bytes[taken..], true);

@@ -1,5 +1,5 @@
-//! Which streams a transport stream has: PAT and PMT (ISO/IEC 13818-1 2.4.4), with what DVB and ATSC add (ETSI EN 300 468
-//! annex D, ETSI TS 101 154; ATSC A/52 annex A).
+//! The streams of a transport stream: PAT and PMT (ISO/IEC 13818-1 2.4.4) with the additions of DVB
+//! and ATSC (ETSI EN 300 468 annex D, ETSI TS 101 154; ATSC A/52 annex A).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,27 +9,27 @@ use crate::mp4::language_tag;
 
 /// The PID of the PAT.
 pub const PAT: u16 = 0;
-/// Programmes beyond this are not looked at.
+/// The maximum number of programmes that are read.
 const MAX_PROGRAMMES: usize = 128;
-/// Streams of a programme beyond this are not looked at.
+/// The maximum number of streams per programme that are read.
 const MAX_STREAMS: usize = 64;
-/// Bytes of the longest section of a PAT or PMT (ISO/IEC 13818-1 2.4.4.5, 2.4.4.9).
+/// The maximum size of a PAT or PMT section in bytes (ISO/IEC 13818-1 2.4.4.5, 2.4.4.9).
 const LONGEST: usize = 1024;
-/// What fills the rest of a packet.
+/// The byte that fills the rest of a packet.
 const STUFFING: u8 = 0xff;
 
-/// What a stream is coded in.
+/// The coding of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Coding {
     /// H.264.
     H264,
     /// H.265.
     H265,
-    /// MPEG-1 or MPEG-2 picture.
+    /// MPEG-1 or MPEG-2 video.
     MpegVideo,
     /// MPEG-4 Visual.
     Mpeg4Visual,
-    /// MPEG-1 or MPEG-2 sound.
+    /// MPEG-1 or MPEG-2 audio.
     MpegAudio,
     /// AAC with ADTS headers.
     Adts,
@@ -37,18 +37,18 @@ pub enum Coding {
     Latm,
     /// AC-3 or E-AC-3.
     Dolby,
-    /// Opus of so many channels.
+    /// Opus with this many channels.
     Opus(u8),
-    /// Uncompressed sound of a DVD.
+    /// Uncompressed audio of a DVD.
     Dvd(Lpcm),
-    /// Uncompressed sound of a Blu-ray Disc.
+    /// Uncompressed audio of a Blu-ray Disc.
     Hdmv,
-    /// What cannot be played, in words.
+    /// Not playable; a description for users.
     Other(&'static str),
 }
 
 impl Coding {
-    /// Whether it is picture that can be played.
+    /// Returns whether it is playable video.
     pub fn is_picture(&self) -> bool {
         matches!(
             self,
@@ -56,7 +56,7 @@ impl Coding {
         )
     }
 
-    /// Whether it can be played.
+    /// Returns whether it is playable.
     pub fn is_known(&self) -> bool {
         !matches!(self, Coding::Other(_))
     }
@@ -65,15 +65,15 @@ impl Coding {
 /// A stream of a programme.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stated {
-    /// Its packets.
+    /// The PID of its packets.
     pub pid: u16,
-    /// What it is coded in.
+    /// The coding.
     pub coding: Coding,
-    /// ISO 639-2 language.
+    /// The ISO 639-2 language.
     pub language: Option<String>,
 }
 
-/// A section on its way.
+/// A section that is not complete yet.
 #[derive(Clone, Debug, Default)]
 struct Section {
     bytes: Vec<u8>,
@@ -81,7 +81,7 @@ struct Section {
 }
 
 impl Section {
-    /// Takes a packet; the whole sections whose ends have come.
+    /// Takes a packet and returns the sections that it completes.
     fn take(&mut self, packet: &Packet) -> Vec<Vec<u8>> {
         let mut whole = Vec::new();
         let mut payload = packet.payload;
@@ -116,7 +116,7 @@ impl Section {
         }
     }
 
-    /// Bytes of the section whose head has come.
+    /// Returns the size of the section whose header has been read.
     fn length(&self) -> usize {
         3 + (usize::from(self.bytes[1] & 0xf) << 8) + usize::from(self.bytes[2])
     }
@@ -126,24 +126,24 @@ impl Section {
 #[derive(Clone, Debug, Default)]
 pub struct Programmes {
     pat: Section,
-    /// The last whole PAT.
+    /// The last complete PAT.
     listed: Vec<u8>,
-    /// By the PID of their PMT: the number.
+    /// The programme numbers by the PID of their PMT.
     numbers: BTreeMap<u16, u16>,
     sections: BTreeMap<u16, Section>,
-    /// By the PID of their PMT.
+    /// The maps by their PID.
     maps: BTreeMap<u16, Map>,
-    /// Whether later maps replace the first ones: a film begins with what its first ones say.
+    /// Whether later maps replace the first ones: a film begins with the first ones.
     follows: bool,
 }
 
-/// What a PMT says.
+/// The contents of a PMT.
 #[derive(Clone, Debug)]
 struct Map {
-    /// The PID of the packets that state the programme's time.
+    /// The PID of the packets that carry the programme's clock.
     clock: u16,
     streams: Vec<Stated>,
-    /// It as it came.
+    /// The original section.
     section: Vec<u8>,
 }
 
@@ -157,17 +157,17 @@ pub struct Programme<'a> {
     pub streams: &'a [Stated],
 }
 
-/// What a packet has completed.
+/// The result of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completed {
-    /// A PAT that differs from the one before.
+    /// A PAT that differs from the previous one.
     List,
-    /// The map of a programme: its PID.
+    /// A programme map, with its PID.
     Map(u16),
 }
 
 impl Programmes {
-    /// Takes a packet of any stream: what it completes.
+    /// Takes a packet of any stream and returns what it completes.
     pub fn take(&mut self, packet: &Packet) -> Option<Completed> {
         if packet.pid == PAT {
             let mut differs = false;
@@ -180,7 +180,7 @@ impl Programmes {
             return None;
         }
         let section = self.sections.entry(packet.pid).or_default();
-        // Other programmes may have theirs in the same packets.
+        // Maps of other programmes may have the same PID.
         let number = self.numbers.get(&packet.pid)?.to_be_bytes();
         let sections = section.take(packet).into_iter();
         let own = sections.filter(|section| section.get(3..5) == Some(&number));
@@ -191,12 +191,12 @@ impl Programmes {
         Some(Completed::Map(packet.pid))
     }
 
-    /// From here on, later maps replace those before them.
+    /// From now on, later maps replace earlier ones.
     pub fn follow(&mut self) {
         self.follows = true;
     }
 
-    /// Takes a PAT. Whether it differs from the one before.
+    /// Takes a PAT and returns whether it differs from the previous one.
     fn list(&mut self, section: &[u8]) -> bool {
         let Some(body) = body(section, 0, 8) else {
             return false;
@@ -208,7 +208,7 @@ impl Programmes {
         self.listed.extend_from_slice(section);
         for (number, pid) in entries(body) {
             if let Some(before) = self.numbers.get(&pid) {
-                // Several programmes may have their maps in the same packets.
+                // Several programmes may have maps with the same PID.
                 let stays = entries(body).any(|entry| entry == (*before, pid));
                 if self.follows && !stays {
                     self.numbers.insert(pid, number);
@@ -220,30 +220,30 @@ impl Programmes {
         true
     }
 
-    /// Programmes that the last PAT lists, each with the PID of its map; `None`: it is one of several sections.
+    /// Returns the last PAT's programmes with their map PIDs; `None` if it has several sections.
     pub fn listed(&self) -> Option<impl Iterator<Item = (u16, u16)>> {
         let is_whole = self.listed.get(7) == Some(&0);
         is_whole.then(|| entries(body(&self.listed, 0, 8).unwrap_or_default()))
     }
 
-    /// Whether all maps of the programmes that are listed are known.
+    /// Returns whether the maps of all listed programmes are known.
     pub fn are_known(&self) -> bool {
         !self.numbers.is_empty() && self.numbers.len() == self.maps.len()
     }
 
-    /// How many there are. One may have had several maps, one after the other.
+    /// Returns the number of programmes. One may have had several maps over time.
     pub fn count(&self) -> usize {
         let numbers: BTreeSet<u16> = self.numbers.values().copied().collect();
         numbers.len()
     }
 
-    /// How many of them have a map.
+    /// Returns how many of them have a map.
     pub fn mapped(&self) -> usize {
         let mapped = self.maps.keys().filter_map(|map| self.numbers.get(map));
         mapped.collect::<BTreeSet<_>>().len()
     }
 
-    /// PAT, and the PMT of the programme with this map, in packets; `None`: they are longer than they may be.
+    /// Returns packets of the PAT and this PMT; `None` if they exceed the allowed size.
     pub fn tables(&self, map: u16) -> Option<Vec<u8>> {
         let own = &self.maps.get(&map)?.section;
         let is_short = |section: &[u8]| (1..=LONGEST).contains(&section.len());
@@ -251,7 +251,7 @@ impl Programmes {
             .then(|| [packets_of(PAT, &self.listed), packets_of(map, own)].concat())
     }
 
-    /// The programme that is played: the first with picture, else the first with sound, else the first.
+    /// Returns the programme to play: the first with video, else with audio, else the first.
     pub fn chosen(&self) -> Option<Programme<'_>> {
         let all = self.maps.iter().filter_map(|(pid, map)| {
             Some(Programme {
@@ -268,24 +268,24 @@ impl Programmes {
         })
     }
 
-    /// The number of the programme whose map has this PID.
+    /// Returns the number of the programme whose map has this PID.
     pub fn number(&self, map: u16) -> Option<u16> {
         self.numbers.get(&map).copied()
     }
 
-    /// The PID of the packets that state the time of the programme with this map.
+    /// Returns the PID of the packets with the clock of the programme with this map.
     pub fn clock(&self, map: u16) -> Option<u16> {
         self.maps.get(&map).map(|map| map.clock)
     }
 
-    /// The streams of a programme.
+    /// Returns the streams of a programme.
     pub fn streams(&self, map: u16) -> &[Stated] {
         self.maps.get(&map).map_or(&[], |map| &map.streams)
     }
 }
 
-/// What lies between the `head` first bytes of a whole section of table `table`, and its checksum. Sections that announce what is
-/// to come are none.
+/// Returns the part of a section of table `table` between its first `head` bytes and its checksum.
+/// `None` for sections that only announce future contents.
 fn body(section: &[u8], table: u8, head: usize) -> Option<&[u8]> {
     let is_current = section.get(5)? & 1 == 1;
     if section[0] != table || !is_current || checksum(section) != 0 {
@@ -294,17 +294,17 @@ fn body(section: &[u8], table: u8, head: usize) -> Option<&[u8]> {
     section.get(head..section.len().checked_sub(4)?)
 }
 
-/// Programmes that are listed between the head of a PAT and its checksum, each with the PID of its map.
+/// Iterates over the programmes in the body of a PAT, each with the PID of its map.
 fn entries(body: &[u8]) -> impl Iterator<Item = (u16, u16)> {
     let entries = body.as_chunks::<4>().0.iter().map(|entry| {
         let number = u16::from_be_bytes([entry[0], entry[1]]);
         (number, u16::from_be_bytes([entry[2] & 0x1f, entry[3]]))
     });
-    // Number 0 is the network's.
+    // Number 0 denotes the network.
     entries.filter(|(number, _)| *number != 0)
 }
 
-/// 0 over a section with its checksum (ISO/IEC 13818-1 annex A).
+/// Returns 0 for a section with a valid checksum (ISO/IEC 13818-1 annex A).
 fn checksum(section: &[u8]) -> u32 {
     section.iter().fold(u32::MAX, |sum, byte| {
         (0..8).fold(sum ^ u32::from(*byte) << 24, |sum, _| {
@@ -313,7 +313,7 @@ fn checksum(section: &[u8]) -> u32 {
     })
 }
 
-/// What a PMT says.
+/// Parses a PMT.
 fn map(section: &[u8]) -> Option<Map> {
     let (clock, body) = body(section, 2, 8)?.split_first_chunk::<2>()?;
     let length =
@@ -336,7 +336,7 @@ fn map(section: &[u8]) -> Option<Map> {
         streams.push(Stated {
             pid: u16::from_be_bytes([high & 0x1f, low]),
             coding: match kind {
-                // The number is everybody's: what it means, the programme says.
+                // This type is user private: its meaning depends on the programme.
                 0x80 if is_hdmv => Coding::Hdmv,
                 _ => coding(kind, &descriptors),
             },
@@ -362,13 +362,13 @@ fn descriptors(mut bytes: &[u8]) -> Vec<(u8, &[u8])> {
     all
 }
 
-/// Whether a registration descriptor has this name (ISO/IEC 13818-1 2.6.8).
+/// Returns whether a registration descriptor has this identifier (ISO/IEC 13818-1 2.6.8).
 fn is_registered(descriptors: &[(u8, &[u8])], name: &[u8; 4]) -> bool {
     let mut all = descriptors.iter();
     all.any(|(tag, body)| *tag == 0x05 && body.starts_with(name))
 }
 
-/// What a stream of this type is coded in (ISO/IEC 13818-1 table 2-34).
+/// Returns the coding of a stream of this type (ISO/IEC 13818-1 table 2-34).
 fn coding(kind: u8, descriptors: &[(u8, &[u8])]) -> Coding {
     let registered = |name: &[u8; 4]| is_registered(descriptors, name);
     let described = |wanted: u8| descriptors.iter().any(|(tag, _)| *tag == wanted);
@@ -400,7 +400,7 @@ fn coding(kind: u8, descriptors: &[(u8, &[u8])]) -> Coding {
     }
 }
 
-/// Opus, whose descriptor of DVB has an extension that tells its channels (ETSI_TS_opus 0.1.3): up to eight in the usual order.
+/// Returns Opus with the channels of DVB's extension descriptor (ETSI_TS_opus 0.1.3): up to eight.
 fn opus(descriptors: &[(u8, &[u8])]) -> Coding {
     let stated = descriptors.iter().find_map(|(tag, body)| match body {
         [0x80, channels, ..] if *tag == 0x7f => Some(*channels),
@@ -462,7 +462,7 @@ mod tests {
         film.extend([
             0x06, 0xe2, 2, 0xf0, 8, 0x6a, 0, 0x0a, 4, b'd', b'e', b'u', 0,
         ]);
-        // So many subtitles that the map takes more than one packet.
+        // Enough subtitles for the map to span several packets.
         for pid in 3..40 {
             film.extend([0x06, 0xe2, pid, 0xf0, 2, 0x59, 0]);
         }

@@ -1,4 +1,4 @@
-//! A file is read once, from its first byte to its last.
+//! Reads a file once, from its first byte to its last.
 
 use std::ops::Range;
 
@@ -13,22 +13,22 @@ use crate::index::{IndexOptions, Step, check_whole};
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::scratch::Scratch;
 
-/// Bytes that are read at once.
+/// The number of bytes read at once.
 const CHUNK: u64 = 1 << 20;
-/// In so many bytes the programmes should be known.
+/// The number of bytes within which the programmes must be known.
 const MOST_BEFORE_PROGRAMMES: u64 = 16 << 20;
 
-/// What is done next.
+/// The current step.
 #[derive(Clone, Debug)]
 enum Phase {
-    /// Which streams there are is found out.
+    /// The streams are being identified.
     Looking,
-    /// They are read.
+    /// The streams are being read.
     Reading(Box<Streams>),
     Done,
 }
 
-/// Reads a stream: it says which bytes it needs, and is fed them.
+/// Reads a stream: it requests the bytes it needs, and is fed them.
 #[derive(Clone, Debug)]
 pub struct Reader {
     len: u64,
@@ -37,9 +37,9 @@ pub struct Reader {
     phase: Phase,
     programmes: Programmes,
     walker: Option<Walker>,
-    /// Bytes that belong to no packet.
+    /// The number of bytes that belong to no packet.
     lost: u64,
-    /// Bytes that were read but not dealt with, and where they lie.
+    /// Bytes that have been read but not processed, and their offset.
     rest: Vec<u8>,
     at: u64,
     wanted: Range<u64>,
@@ -47,7 +47,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// For a file of `len` bytes, which begins with `head`, whose streams lie in this.
+    /// Creates a reader for a file of `len` bytes that begins with `head` and has this carrier.
     pub fn new(
         len: u64,
         carrier: Carrier,
@@ -88,19 +88,19 @@ impl Reader {
         Ok(Step::Need(self.wanted.clone()))
     }
 
-    /// Whether only the last bytes of the file are still to be read, and it may become longer.
+    /// Returns whether only the last bytes of the file are still to be read, and the file may grow.
     pub fn is_at_the_last(&self) -> bool {
         let may_grow = self.carrier != Carrier::Nothing;
         may_grow && !self.wanted.is_empty() && self.wanted.end == self.len
     }
 
-    /// The file has become `len` bytes long: what was wanted last is wanted still, and what follows it.
+    /// Handles growth of the file to `len` bytes: requests the last range again, now extended.
     pub fn grow(&mut self, len: u64) {
         self.len = len.max(self.wanted.start);
         self.wanted.end = (self.wanted.start + CHUNK).min(self.len);
     }
 
-    /// Bytes of memory that it takes, about.
+    /// Returns the approximate memory use in bytes.
     pub fn memory(&self) -> usize {
         let streams = match &self.phase {
             Phase::Reading(streams) => streams.memory(),
@@ -109,7 +109,7 @@ impl Reader {
         self.rest.capacity() + streams
     }
 
-    /// Bytes of scratch space that it takes.
+    /// Returns the use of scratch space in bytes.
     pub fn aside(&self) -> u64 {
         match &self.phase {
             Phase::Reading(streams) => streams.aside(),
@@ -171,7 +171,7 @@ impl Reader {
         }
     }
 
-    /// Which streams there are is known: they are read from the beginning.
+    /// Starts reading from the beginning, once the streams are known.
     fn begin(&mut self) -> Result<(), IndexError> {
         let Some(programme) = self.programmes.chosen() else {
             return Err(IndexError {

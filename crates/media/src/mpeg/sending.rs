@@ -1,4 +1,4 @@
-//! In which samples the packets of a transport stream are sent as they are, and when.
+//! Cuts an unmodified transport stream into samples and determines when these are sent.
 
 use std::ops::Range;
 
@@ -8,17 +8,17 @@ use crate::paged::{self, Paged, Record, WORDS};
 use crate::samples::{Sample, SampleTable};
 use crate::scratch::Scratch;
 
-/// Samples are cut behind multiples of so many bytes: what a packet of RTP carries on Ethernet (RFC 2250 section 2), so that none
-/// but a run's last is shorter.
+/// Samples are cut at multiples of this size, which an RTP packet carries on Ethernet (RFC 2250
+/// section 2), so that only the last packet of a run is shorter.
 const CUT: u64 = 7 * PACKET as u64;
-/// Longest sample: no more is read at once.
+/// The maximum sample size in bytes: no more is read at once.
 const LONGEST: u64 = (256 << 10) / CUT * CUT;
 
-/// A place whose time is known.
+/// A position with a known time.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     pub file: u64,
-    /// Ticks since the first.
+    /// Ticks since the first mark.
     pub time: i64,
 }
 
@@ -37,7 +37,7 @@ impl Record for Mark {
     }
 }
 
-/// A packet with which a picture begins that decoders can start at: where it lies in the file.
+/// The position of a packet that begins a picture at which decoders can start.
 #[derive(Clone, Copy, Debug)]
 pub struct Sync(pub u64);
 
@@ -53,19 +53,19 @@ impl Record for Sync {
     }
 }
 
-/// A transport stream that was read.
+/// A complete transport stream.
 pub struct Sending {
     pub marks: Paged<Mark>,
     pub syncs: Paged<Sync>,
-    /// Bytes that belong to no packet: where they begin, and where they end.
+    /// The beginning and end of each range of bytes that belong to no packet.
     pub holes: Vec<(u64, u64)>,
-    /// Where the last packet ends.
+    /// The end of the last packet.
     pub end: u64,
 }
 
 impl Sending {
-    /// Where packets can be sent: from the first picture that decoders can start at on, or from anywhere, as long as the time is
-    /// known, and a second beyond.
+    /// Returns the range that can be sent: from the first picture at which decoders can start, or
+    /// from anywhere if there are none, as far as times are known, plus one second.
     fn sent(&self) -> Option<Range<u64>> {
         let count = self.marks.len();
         let mark = |number: Option<usize>| self.marks.get(number?);
@@ -82,7 +82,7 @@ impl Sending {
         (begin < end).then_some(begin..end)
     }
 
-    /// Where runs begin, in order: with pictures that decoders can start at, or behind holes.
+    /// Iterates over the starts of runs: pictures at which decoders can start, and ends of holes.
     fn heads(&self, sent: &Range<u64>) -> impl Iterator<Item = (u64, bool)> + '_ {
         let rest = sent.start + 1..sent.end;
         let within = rest.clone();
@@ -101,7 +101,7 @@ impl Sending {
         std::iter::once((sent.start, true)).chain(rest)
     }
 
-    /// Runs of packets behind each other: each begins with a picture that decoders can start at, or behind a hole.
+    /// Iterates over runs of contiguous packets. Each begins with such a picture or after a hole.
     fn runs(&self, sent: &Range<u64>) -> impl Iterator<Item = Run> + '_ {
         let mut heads = self.heads(sent).peekable();
         let mut holes = self.holes.iter().peekable();
@@ -111,7 +111,7 @@ impl Sending {
             let next = heads.peek().map_or(sent_end, |(at, _)| *at);
             while holes.next_if(|(_, end)| *end <= start).is_some() {}
             let end = holes.peek().map_or(next, |(from, _)| next.min(*from));
-            // Where the end is cut off, too, packets are whole.
+            // Even if the end is truncated, packets are whole.
             let whole = (end - start) / PACKET as u64 * PACKET as u64;
             Some(Run {
                 bytes: start..start + whole,
@@ -120,7 +120,7 @@ impl Sending {
         })
     }
 
-    /// The samples, and when the first of them is sent.
+    /// Returns the samples, and the time at which the first one is sent.
     pub fn samples(&self, scratch: &Scratch) -> (SampleTable, i64) {
         let Some((sent, times)) = self.sent().zip(Times::of(&self.marks)) else {
             return (SampleTable::default(), 0);
@@ -129,7 +129,7 @@ impl Sending {
         let anywhere = self.syncs.is_empty();
         let mut samples = Timed::new(sent.start, times, scratch);
         let first = samples.now;
-        // Samples begin with runs, within them where the time is known, and where they would become too long.
+        // Samples begin with runs, where times are known, and where they would become too long.
         let mut marks = self.marks.iter().peekable();
         for Run { bytes: run, sync } in self.runs(&sent) {
             let (mut start, mut sync) = (run.start, sync);
@@ -150,30 +150,30 @@ impl Sending {
     }
 }
 
-/// Packets behind each other.
+/// Contiguous packets.
 struct Run {
     bytes: Range<u64>,
-    /// Decoders can start here.
+    /// Whether decoders can start here.
     sync: bool,
 }
 
-/// Bytes that pass in a second as between these marks.
+/// Returns the byte rate per second between these marks.
 pub fn second(from: Mark, to: Mark) -> u64 {
     let ticks = (to.time - from.time).max(1) as u64;
     (to.file - from.file).saturating_mul(RATE.into()) / ticks
 }
 
-/// Samples that get their durations: each lasts until the next one is sent.
+/// Samples whose durations are being determined: each lasts until the next one is sent.
 struct Timed<'a> {
     table: SampleTable,
     times: Times<'a>,
-    /// The last one, and when it is sent.
+    /// The last sample, and the time at which it is sent.
     last: Option<(Range<u64>, bool)>,
     now: i64,
 }
 
 impl<'a> Timed<'a> {
-    /// None yet; the first one is sent when byte `start` of the file is.
+    /// Creates an empty list whose first sample is sent with byte `start` of the file.
     fn new(start: u64, mut times: Times<'a>, scratch: &Scratch) -> Timed<'a> {
         Timed {
             table: SampleTable::new(scratch),
@@ -188,7 +188,7 @@ impl<'a> Timed<'a> {
         self.last = Some((bytes, sync));
     }
 
-    /// The last one ends when byte `next` of the file is sent.
+    /// Ends the last sample at the time when byte `next` of the file is sent.
     fn end(&mut self, next: u64) {
         let Some((bytes, sync)) = self.last.take() else {
             return;
@@ -205,24 +205,24 @@ impl<'a> Timed<'a> {
     }
 }
 
-/// When bytes of the file are sent, asked for one after the other.
+/// The times at which bytes of the file are sent; must be queried in order.
 struct Times<'a> {
     from: Mark,
     to: Mark,
-    /// Those behind.
+    /// The marks after `to`.
     marks: paged::Iter<'a, Mark>,
 }
 
 impl<'a> Times<'a> {
-    /// `None`: there are not two marks.
+    /// Returns `None` if there are fewer than two marks.
     fn of(marks: &'a Paged<Mark>) -> Option<Times<'a>> {
         let mut marks = marks.iter();
         let (from, to) = (marks.next()?, marks.next()?);
         Some(Times { from, to, marks })
     }
 
-    /// When byte `at` of the file is sent: between two marks evenly, and before and behind all of them as between the two
-    /// nearest.
+    /// Returns the time at which byte `at` of the file is sent: interpolated between two marks,
+    /// extrapolated from the nearest two outside of them.
     fn at(&mut self, at: u64) -> i64 {
         while self.to.file <= at
             && let Some(next) = self.marks.next()

@@ -1,41 +1,41 @@
-//! What sequence parameter sets say, and the bits that they and slices are made of: ITU-T H.264 7.3.2.1 and E.1.1, H.265 7.3.2.2,
-//! 7.3.3 and E.2.1.
+//! Parses sequence parameter sets and the codes that they and slices consist of: ITU-T H.264
+//! 7.3.2.1 and E.1.1, H.265 7.3.2.2, 7.3.3 and E.2.1.
 
 use super::nal::Family;
 use crate::mp4::Bits;
 
-/// Bytes of a unit that are read: no set that is needed is longer.
+/// The maximum number of bytes of a unit that are read: the required sets are shorter.
 pub const MAX_SET: usize = 4096;
 
-/// How slices say which picture they belong to, and when that is shown.
+/// How slices identify their picture and its presentation order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counting {
-    /// Whether slices name a plane of colour.
+    /// Whether slices name a colour plane.
     pub planes: bool,
     /// Bits of `frame_num` (H.264).
     pub frame: usize,
     /// Whether pictures may be fields (H.264).
     pub fields: bool,
-    /// Bits of `pic_order_cnt_lsb`, `slice_pic_order_cnt_lsb`; 0: it is not stated.
+    /// Bits of `pic_order_cnt_lsb` or `slice_pic_order_cnt_lsb`; 0 if it is not stated.
     pub low: usize,
 }
 
-/// What a sequence parameter set says.
+/// The contents of a sequence parameter set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub id: u32,
-    /// Pixels.
+    /// Width and height in pixels.
     pub size: (u16, u16),
-    /// Of a pixel.
+    /// The pixel aspect ratio.
     pub aspect: (u32, u32),
     pub counting: Counting,
-    /// Pictures a second: a fraction.
+    /// Pictures per second, as a fraction.
     pub rate: Option<(u32, u32)>,
     pub chroma: u8,
     pub depth: (u8, u8),
 }
 
-/// The first bytes of a unit without the bytes that keep start codes out of it (H.264 7.4.1.1).
+/// Returns the first bytes of a unit without emulation prevention bytes (H.264 7.4.1.1).
 pub fn without_escapes(unit: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(unit.len().min(MAX_SET));
     let mut zeros = 0;
@@ -50,7 +50,7 @@ pub fn without_escapes(unit: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Numbers of as many bits as they need (H.264 9.1).
+/// A reader of Exp-Golomb codes (H.264 9.1).
 pub struct Golomb<'a>(pub Bits<'a>);
 
 impl<'a> Golomb<'a> {
@@ -58,7 +58,7 @@ impl<'a> Golomb<'a> {
         Golomb(Bits::new(bytes))
     }
 
-    /// ue(v).
+    /// Reads ue(v).
     pub fn number(&mut self) -> Option<u32> {
         let mut zeros = 0;
         while !self.0.flag()? {
@@ -71,7 +71,7 @@ impl<'a> Golomb<'a> {
         Some(((1u64 << zeros) - 1) as u32 + rest)
     }
 
-    /// se(v).
+    /// Reads se(v).
     fn signed(&mut self) -> Option<i32> {
         let number = i64::from(self.number()?);
         let half = (number + 1) / 2;
@@ -87,7 +87,7 @@ impl<'a> Golomb<'a> {
     }
 }
 
-/// Aspect ratios by their numbers (H.264 table E-1).
+/// Pixel aspect ratios by aspect_ratio_idc (H.264 table E-1).
 const ASPECTS: [(u32, u32); 17] = [
     (1, 1),
     (1, 1),
@@ -108,7 +108,7 @@ const ASPECTS: [(u32, u32); 17] = [
     (2, 1),
 ];
 
-/// Of `vui_parameters`, `num_units_in_tick` and `time_scale`, which stand behind the aspect ratio.
+/// Reads `num_units_in_tick` and `time_scale` in `vui_parameters`, after the aspect ratio.
 fn timing(bits: &mut Golomb, family: Family) -> Option<(u32, u32)> {
     if bits.flag()? {
         bits.skip(1)?;
@@ -137,7 +137,7 @@ fn timing(bits: &mut Golomb, family: Family) -> Option<(u32, u32)> {
     Some((bits.0.take(32)?, bits.0.take(32)?))
 }
 
-/// What `vui_parameters` begins with.
+/// Reads the aspect ratio at the beginning of `vui_parameters`.
 fn aspect(bits: &mut Golomb) -> Option<(u32, u32)> {
     if !bits.flag()? {
         return Some((1, 1));
@@ -154,14 +154,14 @@ fn aspect(bits: &mut Golomb) -> Option<(u32, u32)> {
     })
 }
 
-/// Pixels of a side less what is cropped.
+/// Returns the pixels of a side after cropping.
 fn side(whole: u32, cropped: u32) -> Option<u16> {
     u16::try_from(whole.checked_sub(cropped)?)
         .ok()
         .filter(|side| *side > 0)
 }
 
-/// Of H.264.
+/// Parses a set of H.264.
 pub fn h264(sps: &[u8]) -> Option<Shape> {
     let profile = *sps.get(1)?;
     let mut bits = Golomb::new(sps.get(4..)?);
@@ -211,7 +211,7 @@ pub fn h264(sps: &[u8]) -> Option<Shape> {
     }
     bits.skip(1)?;
     let rows = if frames_only { 1 } else { 2 };
-    // Chroma samples are cropped whole.
+    // Cropping applies to whole chroma samples.
     let (unit_x, unit_y) = match chroma {
         1 => (2, 2 * rows),
         2 => (2, rows),
@@ -256,7 +256,7 @@ fn scaling_list(bits: &mut Golomb, size: usize) -> Option<()> {
     Some(())
 }
 
-/// Of H.265.
+/// Parses a set of H.265.
 pub fn h265(sps: &[u8]) -> Option<Shape> {
     let layers = sps.get(2)? >> 1 & 7;
     let mut bits = Golomb::new(sps.get(15..)?);
@@ -287,7 +287,7 @@ pub fn h265(sps: &[u8]) -> Option<Shape> {
     }
     let depth = (bits.number()?, bits.number()?);
     let low = bits.number()?.checked_add(4)?.min(16) as usize;
-    // It stands behind lists of reference pictures.
+    // The aspect ratio follows lists of reference pictures.
     let aspect = h265_aspect(&mut bits, layers, low);
     let timing = aspect.and_then(|_| timing(&mut bits, Family::H265));
     Some(Shape {
@@ -305,7 +305,7 @@ pub fn h265(sps: &[u8]) -> Option<Shape> {
     })
 }
 
-/// The aspect ratio, of what follows the number of bits of a picture's count.
+/// Reads on from the number of picture order count bits, and returns the aspect ratio.
 fn h265_aspect(bits: &mut Golomb, layers: u8, order_bits: usize) -> Option<(u32, u32)> {
     let each = bits.flag()?;
     for _ in 0..if each { layers + 1 } else { 1 } {
@@ -361,7 +361,8 @@ fn h265_scaling_lists(bits: &mut Golomb) -> Option<()> {
     Some(())
 }
 
-/// `st_ref_pic_set` number `set` (7.3.7), of which the one before has so many pictures; how many it has.
+/// Reads `st_ref_pic_set` number `set` (7.3.7) and returns its number of pictures; the previous set
+/// has `before`.
 fn reference_set(bits: &mut Golomb, set: u32, before: u32) -> Option<u32> {
     if set > 0 && bits.flag()? {
         bits.skip(1)?;

@@ -1,5 +1,5 @@
-//! Frames of sound in a stream: AAC with ADTS headers ([`super::adts`]) or in LATM ([`super::latm`]), Opus ([`super::opus`]), AC-3 and
-//! E-AC-3 (ETSI TS 102 366 4.3, E.1.2), MPEG-1 and MPEG-2 (ISO/IEC 11172-3 2.4.2.3, 13818-3 2.4.2.3).
+//! Frames of audio: AAC with ADTS headers ([`super::adts`]) or in LATM ([`super::latm`]), Opus
+//! ([`super::opus`]), AC-3, E-AC-3 (ETSI TS 102 366 4.3, E.1.2), MPEG (11172-3, 13818-3: 2.4.2.3).
 
 use std::borrow::Cow;
 
@@ -7,18 +7,18 @@ use super::lpcm::{HDMV_HEAD, Hdmv, Lpcm, hdmv_sound};
 use super::{adts, latm, opus};
 use crate::sample_entry::{dac3, dec3, decoder, esds, sound};
 
-/// Bytes of a frame that its length is in.
+/// The number of bytes at the beginning of a frame that determine its length.
 const HEAD: usize = 9;
-/// A set of frames of E-AC-3 has no more: eight substreams with as many that depend on each, in six parts.
+/// The maximum frames of an E-AC-3 set: eight substreams, eight dependent ones each, six parts.
 const MOST_PARTS: u32 = 8 * 9 * 6;
-/// Samples of a frame of AC-3, and of a whole set of frames of E-AC-3.
+/// Samples per AC-3 frame, and per complete set of E-AC-3 frames.
 const DOLBY: u32 = 1536;
-/// Kilobits a second by frmsizecod (table 4.13).
+/// Bit rates in kbit/s by frmsizecod (table 4.13).
 const AC3_RATES: [usize; 19] = [
     32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640,
 ];
 
-/// Kilobits a second by bitrate_index: layers I, II and III of MPEG-1, layer I, layers II and III of MPEG-2.
+/// kbit/s by bitrate_index: layers I, II and III of MPEG-1, layer I, layers II and III of MPEG-2.
 const MPEG_RATES: [[usize; 14]; 5] = [
     [
         32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448,
@@ -34,60 +34,60 @@ const MPEG_RATES: [[usize; 14]; 5] = [
     ],
     [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
 ];
-/// streamType of sound with its reserved bit (ISO/IEC 14496-1 table 6).
+/// The streamType of audio with its reserved bit (ISO/IEC 14496-1 table 6).
 const AUDIO: u8 = 0x15;
 
-/// Sound that is silent for so many bytes of the file ends there, and begins anew: nothing of a frame lies on both sides. So a frame
-/// is never looked for far from where it begins. (Films of fuzzers are shorter.)
+/// Audio without data for this many bytes of the file ends and starts anew; no frame spans the
+/// gap. So frames are never searched for far from their start. (Shorter for the fuzzer.)
 pub const GAP: u64 = if cfg!(fuzzing) { 2 << 10 } else { 4 << 20 };
 
-/// How sound is framed.
+/// The framing of audio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// AAC with ADTS headers.
     Adts,
     /// AAC in LATM.
     Latm,
-    /// AC-3 and E-AC-3, which begin alike.
+    /// AC-3 and E-AC-3, which have the same sync word.
     Dolby,
     /// MPEG-1 and MPEG-2, all layers.
     Mpeg,
-    /// Opus of so many channels.
+    /// Opus with this many channels.
     Opus(u8),
-    /// Uncompressed sound of a DVD, which has no frames: it is cut into units of some length.
+    /// Uncompressed audio of a DVD, which has no frames: it is cut into units of fixed length.
     Dvd(Lpcm),
-    /// Uncompressed sound of a Blu-ray Disc.
+    /// Uncompressed audio of a Blu-ray Disc.
     Hdmv,
 }
 
-/// A frame that was found.
+/// A frame found in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Where it begins.
+    /// The position of its beginning.
     pub start: usize,
-    /// Where it ends.
+    /// The position of its end.
     pub end: usize,
-    /// Bytes of what is played of it.
+    /// The size of its payload in bytes.
     pub size: usize,
-    /// Whether it is of another configuration than those that are played.
+    /// Whether its configuration differs from that of the frames to be played.
     pub other: bool,
 }
 
-/// What the first frame says of all.
+/// The properties of all frames, from the first one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// Samples a second.
+    /// Sampling rate in Hz.
     pub rate: u32,
-    /// Samples of a frame.
+    /// Samples per frame.
     pub length: u32,
-    /// Bytes of a sample of all channels, where sound is not compressed; else 0.
+    /// For uncompressed audio, bytes per sample of all channels; otherwise 0.
     pub bytes: u32,
     /// The sample entry.
     pub entry: Vec<u8>,
 }
 
 impl Kind {
-    /// Of uncompressed sound.
+    /// Returns the properties of uncompressed audio.
     fn of_lpcm(sound: Lpcm) -> Option<Kind> {
         Some(Kind {
             rate: sound.rate,
@@ -97,7 +97,7 @@ impl Kind {
         })
     }
 
-    /// Samples of a frame of so many bytes.
+    /// Returns the number of samples in a frame of this size.
     pub fn length_of(&self, size: u32) -> u32 {
         match self.bytes {
             0 => self.length,
@@ -106,29 +106,29 @@ impl Kind {
     }
 }
 
-/// A frame by its head.
+/// The description of a frame in its header.
 struct Head {
-    /// Bytes, head and all.
+    /// The size of the frame with its header, in bytes.
     len: usize,
-    /// Bytes before what is played.
+    /// The number of bytes before the payload.
     before: usize,
-    /// Whether it goes with the frame before it.
+    /// Whether it belongs to the same set as the previous frame.
     joins: bool,
-    /// 256 samples each, of those that a set of E-AC-3 has six of.
+    /// The number of blocks of 256 samples; a set of E-AC-3 has six.
     blocks: u32,
 }
 
-/// Finds frames in bytes that come one after the other.
+/// Finds frames in consecutive bytes.
 #[derive(Clone, Debug)]
 pub struct Frames {
     framing: Framing,
-    /// The next frame begins here or later.
+    /// The earliest position of the next frame.
     at: usize,
-    /// Bytes that are in no frame.
+    /// The number of bytes in no frame.
     pub lost: u64,
-    /// What the frames that are played are set up by, where a decoder would not follow when it changes.
+    /// The configuration of the frames to be played, if decoders do not follow changes of it.
     only: Option<Vec<u8>>,
-    /// Whether the latest frame is of another configuration: those that say nothing are like the one before.
+    /// Whether the latest frame has another configuration; frames that state none keep this.
     is_other: bool,
 }
 
@@ -143,12 +143,12 @@ impl Frames {
         }
     }
 
-    /// Of those that follow, only frames that are set up by this are played; the first is one.
+    /// Restricts playback to frames with this configuration, which the first one has.
     pub fn only(&mut self, setup: Option<Vec<u8>>) {
         self.only = setup;
     }
 
-    /// The same, to begin with other bytes.
+    /// Returns a copy for other bytes.
     pub fn anew(&self) -> Frames {
         Frames {
             only: self.only.clone(),
@@ -156,7 +156,7 @@ impl Frames {
         }
     }
 
-    /// The next whole frame in `bytes`, which are those of the last call and more. `is_end`: nothing follows.
+    /// Returns the next whole frame in `bytes`, which extend the last call's until `is_end`.
     pub fn next(&mut self, bytes: &[u8], is_end: bool) -> Option<Frame> {
         if let Framing::Dvd(sound) = self.framing {
             let start = self.at;
@@ -183,7 +183,7 @@ impl Frames {
             };
             let mut end = start + head.len;
             let (mut blocks, mut parts) = (head.blocks, 1);
-            // What follows tells whether it is a frame, and whether more belongs to it.
+            // The next header shows whether this is a frame, and whether more belongs to it.
             loop {
                 let next = bytes.get(end..).unwrap_or_default();
                 if next.len() < wanted && !is_end {
@@ -237,7 +237,7 @@ impl Frames {
         }
     }
 
-    /// What is played of a frame that was found; `None`: it cannot be read.
+    /// Returns the payload of a frame that was found; `None` if it cannot be read.
     pub fn payload<'a>(&self, frame: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         match self.framing {
             Framing::Latm => return latm::payload(frame).map(Cow::Owned),
@@ -257,19 +257,19 @@ impl Frames {
         self.lost += 1;
     }
 
-    /// The first `gone` bytes are given no more.
+    /// Adapts to the removal of the first `gone` bytes.
     pub fn forget(&mut self, gone: usize) {
         self.at = self.at.saturating_sub(gone);
     }
 
-    /// From where on bytes are still needed.
+    /// Returns the position from which bytes are still needed.
     pub fn needed(&self) -> usize {
         self.at
     }
 }
 
 impl Framing {
-    /// How AAC is framed whose first frame this is: their sync words differ.
+    /// Returns the framing of AAC with this first frame: the sync words differ.
     pub fn of_aac(frame: &[u8]) -> Framing {
         match latm::len(frame) {
             Some(_) => Framing::Latm,
@@ -277,9 +277,9 @@ impl Framing {
         }
     }
 
-    /// How the sound of a program stream is framed of which this is a packet: AAC or MPEG audio, which have the same
-    /// stream_id and much the same sync words. So the kind of which a whole frame comes first, or with whose frame the packet
-    /// begins; `None`: it does not tell.
+    /// Returns the framing of audio in a packet of a program stream: AAC or MPEG audio, which share
+    /// the stream_id and similar sync words. The kind of the first whole frame decides, or a frame
+    /// header at the packet's beginning; `None` if both are missing.
     pub fn of_packet(bytes: &[u8]) -> Option<Framing> {
         let kinds = [Framing::Adts, Framing::Mpeg];
         let whole = kinds.into_iter().filter_map(|kind| {
@@ -290,7 +290,7 @@ impl Framing {
         first.or_else(|| kinds.into_iter().find(|kind| kind.head(bytes).is_some()))
     }
 
-    /// Bytes that tell whether a frame begins with them. What is told of fewer could be told otherwise of more.
+    /// Returns how many bytes may be needed to detect a header; with fewer, the result may change.
     fn longest_head(self) -> usize {
         match self {
             Framing::Opus(_) => opus::LONGEST_CONTROL,
@@ -319,7 +319,7 @@ impl Framing {
                 joins: false,
                 blocks: head.parts(),
             }),
-            // It has none.
+            // DVD audio has no headers.
             Framing::Dvd(_) => None,
             Framing::Adts => adts::len(head).map(|(before, len)| Head {
                 len,
@@ -355,7 +355,7 @@ impl Framing {
         }
     }
 
-    /// What sets up the decoder of a frame (AudioSpecificConfig), if the frame says it and decoders do not follow when it changes.
+    /// Returns the AudioSpecificConfig of a frame, if stated and if decoders ignore its changes.
     pub fn setup(self, frame: &[u8]) -> Option<Vec<u8>> {
         match self {
             Framing::Adts => adts::setup(frame).map(|config| config.to_vec()),
@@ -364,7 +364,7 @@ impl Framing {
         }
     }
 
-    /// What [`Framing::setup`] of frames of AAC with this AudioSpecificConfig is.
+    /// Returns the [`Framing::setup`] of frames of AAC with this AudioSpecificConfig.
     pub fn said_of(self, config: &[u8]) -> &[u8] {
         match (self, config) {
             // The rest is in the frames, or is implied.
@@ -373,7 +373,7 @@ impl Framing {
         }
     }
 
-    /// What a frame says of all frames; `None`: it is none that can be played.
+    /// Returns the properties of all frames from this one; `None` if it cannot be played.
     pub fn kind(self, frame: &[u8]) -> Option<Kind> {
         let entry = |code: &[u8; 4], rate: u32, length: u32, channels: u8, config: &[u8]| Kind {
             rate,
@@ -423,7 +423,7 @@ impl Framing {
     }
 }
 
-/// The first bytes of a frame; the shortest frames have fewer.
+/// Returns the first bytes of a frame, padded with zeros, since the shortest frames have fewer.
 fn beginning(frame: &[u8]) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     let len = frame.len().min(HEAD);
@@ -431,7 +431,7 @@ fn beginning(frame: &[u8]) -> [u8; HEAD] {
     head
 }
 
-/// A frame of AC-3.
+/// Parses the header of an AC-3 frame.
 fn ac3(head: &[u8; HEAD]) -> Option<Head> {
     let code = usize::from(head[4] & 0x3f);
     let rate = *AC3_RATES.get(code / 2)?;
@@ -449,7 +449,7 @@ fn ac3(head: &[u8; HEAD]) -> Option<Head> {
     })
 }
 
-/// Of a frame of MPEG audio: its bytes, samples a second, samples, and objectTypeIndication (ISO/IEC 14496-1 table 5).
+/// Returns size, rate, samples and objectTypeIndication (14496-1 table 5) of an MPEG audio frame.
 fn mpeg(head: &[u8; HEAD]) -> Option<(usize, u32, u32, u8)> {
     if head[0] != 0xff || head[1] & 0xe0 != 0xe0 {
         return None;
@@ -483,7 +483,7 @@ fn mpeg(head: &[u8; HEAD]) -> Option<(usize, u32, u32, u8)> {
 mod tests {
     use super::*;
 
-    /// Frames of a stream of which `step` bytes come at once.
+    /// Finds the frames of a stream, of which `step` bytes arrive at once.
     fn found(framing: Framing, stream: &[u8], step: usize) -> Vec<Frame> {
         let (mut frames, mut all, mut have) = (Frames::new(framing), Vec::new(), 0);
         while have < stream.len() {

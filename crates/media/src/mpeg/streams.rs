@@ -15,13 +15,13 @@ use crate::index::IndexOptions;
 use crate::index_error::{IndexError, IndexErrorKind};
 use crate::scratch::Scratch;
 
-/// Streams of a program stream that are played, at most.
+/// The maximum number of streams of a program stream that are played.
 const MAX_STREAMS: usize = 32;
-/// Streams that come later and are not played are named while there are not more notes than this.
+/// The maximum number of notes; beyond it, later streams that are not played are not noted.
 const MOST_NOTES: usize = 64;
-/// Packets of this PID carry nothing (ISO/IEC 13818-1 table 2-3).
+/// The PID of null packets (ISO/IEC 13818-1 table 2-3).
 const NOWHERE: u16 = 0x1fff;
-/// No stream has this number.
+/// Denotes "no stream" in `by_pid`.
 const NONE: u8 = u8::MAX;
 
 /// The streams of the programme that is played.
@@ -29,32 +29,32 @@ const NONE: u8 = u8::MAX;
 pub struct Streams {
     /// The PID of its map.
     map: u16,
-    /// Its number at the beginning, and by now.
+    /// Its number at the beginning, and now.
     pub programme: u16,
     number: u16,
     pub all: Vec<Elementary>,
-    /// The PID of the packets that state the programme's clock.
+    /// The PID of the packets that carry the programme's clock.
     clock_at: u16,
-    /// By PID: the number in `all`.
+    /// For each PID, the index in `all`.
     by_pid: Vec<u8>,
     clock: Clock,
-    /// The first date that is stated, and where on the streams' line of time that was.
+    /// The first stated date, and its time on the streams' timeline.
     pub date: Option<(Nanos, Option<i64>)>,
-    /// Bytes of the view so far.
+    /// The size of the view so far, in bytes.
     pub view: u64,
-    /// What was passed over or put right.
+    /// Notes on what was skipped or corrected.
     pub notes: Vec<String>,
-    /// Streams that are not played; without their coding, where no other can follow under their number.
+    /// Streams that are not played; without a coding if no other can follow under their number.
     passed: BTreeSet<(u16, Option<Coding>)>,
-    /// Streams of pictures whose coding is not known yet.
+    /// Video streams whose coding is not known yet.
     untold: BTreeSet<u16>,
-    /// All of them as they are, where that can be sent.
+    /// All of them unmodified, if they can be sent so.
     pub multiplex: Option<Box<Multiplex>>,
     scratch: Scratch,
 }
 
 impl Streams {
-    /// Those of a program stream, which are known when they come.
+    /// Creates the state for a program stream, whose streams are identified when they occur.
     pub fn of_program_stream(scratch: &Scratch) -> Streams {
         let none = Programme {
             map: 0,
@@ -64,7 +64,7 @@ impl Streams {
         Streams::new(none, 0, scratch)
     }
 
-    /// The stream that a file is by itself, which has so many pictures a second if it does not state it.
+    /// Creates the state for a file that is one elementary stream, with a default picture rate.
     pub fn bare(coding: Coding, frame_rate: (u32, u32), scratch: &Scratch) -> Streams {
         let stated = Stated {
             pid: 1,
@@ -77,20 +77,20 @@ impl Streams {
         streams
     }
 
-    /// Bytes of memory that they take, about.
+    /// Returns the approximate memory use in bytes.
     pub fn memory(&self) -> usize {
         let of_multiplex = self.multiplex.as_ref().map_or(0, |all| all.memory());
         let streams = self.all.iter().map(Elementary::memory);
         streams.sum::<usize>() + of_multiplex
     }
 
-    /// Bytes of scratch space that they take.
+    /// Returns the use of scratch space in bytes.
     pub fn aside(&self) -> u64 {
         let of_multiplex = self.multiplex.as_ref().map_or(0, |all| all.aside());
         self.all.iter().map(Elementary::aside).sum::<u64>() + of_multiplex
     }
 
-    /// Takes what comes next of a file that is a stream, at byte `at` of it.
+    /// Takes the next bytes of an elementary stream, from byte `at` of the file on.
     pub fn take_bare(&mut self, at: u64, bytes: &[u8]) {
         let carried = Carried {
             bytes,
@@ -142,7 +142,7 @@ impl Streams {
         stream.carry(at, carried, &mut self.clock, &mut self.view);
     }
 
-    /// A stream of which the first packet has come that tells its coding; `None`: it is not played.
+    /// Adds a stream once a packet reveals its coding. Returns `None` if it is not played.
     fn add(&mut self, packet: &ps::Packet, coding: Coding) -> Option<usize> {
         self.untold.remove(&packet.stream);
         let stated = Stated {
@@ -166,7 +166,8 @@ impl Streams {
         None
     }
 
-    /// Those of a programme, of a file that has so many others. What grows with the file goes into scratch space.
+    /// Creates the state for a programme of a file with `others` more. Data that grows with the
+    /// file is stored in scratch space.
     pub fn new(programme: Programme, others: usize, scratch: &Scratch) -> Streams {
         let Programme {
             map,
@@ -215,7 +216,7 @@ impl Streams {
         }
     }
 
-    /// The same in packets that lie in the file like this, which are learnt as they are, too.
+    /// Also records the packets unmodified; they have this layout in the file.
     pub fn multiplexed(self, layout: Layout, programmes: &Programmes) -> Streams {
         let multiplex = Multiplex::new(self.map, programmes, layout, &self.scratch);
         Streams {
@@ -262,15 +263,15 @@ impl Streams {
         stream.take(at, packet, &mut self.clock, &mut self.view);
     }
 
-    /// Another PAT has come: packets that bring maps now, from byte `at` of the file on, carry no streams.
+    /// Handles a new PAT: from byte `at` on, the PIDs of its maps carry no streams.
     fn leave_maps(&mut self, programmes: &Programmes, at: u64) {
         for (_, map) in programmes.listed().into_iter().flatten() {
             self.frees(map, at);
         }
     }
 
-    /// Whether the film goes on in the programme whose map has come: its own is not listed any more, as where recordings of
-    /// several stations were joined, and this one has what is played.
+    /// Returns whether the film continues in the programme of a new map: its own is no longer
+    /// listed (recordings of several stations were joined), and this one has suitable streams.
     fn goes_on_as(&self, map: u16, programmes: &Programmes) -> bool {
         let Some(listed) = programmes.listed() else {
             return false;
@@ -287,7 +288,7 @@ impl Streams {
             }
     }
 
-    /// From byte `at` of the file on, the programme with this map is played.
+    /// Plays the programme with this map from byte `at` of the file on.
     fn change_to(&mut self, map: u16, programmes: &Programmes, at: u64) {
         let Some(number) = programmes.number(map) else {
             return;
@@ -300,7 +301,7 @@ impl Streams {
         }
         (self.map, self.number) = (map, number);
         self.look_at(programmes, at);
-        // What it does not have must not go on in packets of other programmes.
+        // Streams that it does not have must not continue in packets of other programmes.
         let is_stated = |stream: &Elementary| {
             let stated = programmes.streams(map).iter();
             stated.clone().any(|now| now.pid == stream.pid())
@@ -310,8 +311,8 @@ impl Streams {
         others.into_iter().for_each(|pid| self.frees(pid, at));
     }
 
-    /// The programme's map has come again. A stream that it does not have any more goes on in one of the same coding that it has
-    /// now, as where recordings were joined.
+    /// Handles a repeated programme map. A stream that it no longer has continues in a new one of
+    /// the same coding, as in joined recordings.
     fn look_at(&mut self, programmes: &Programmes, at: u64) {
         self.clock_at = programmes.clock(self.map).unwrap_or(NOWHERE);
         if let Some(multiplex) = &mut self.multiplex {
@@ -346,8 +347,8 @@ impl Streams {
         }
     }
 
-    /// From byte `at` of the file on, packets of this PID carry none of the streams that are played: what they carry has another
-    /// coding.
+    /// From byte `at` of the file on, packets with this PID carry none of the played streams, as
+    /// their coding has changed.
     fn frees(&mut self, pid: u16, at: u64) {
         let had = &mut self.by_pid[usize::from(pid)];
         if let Some(stream) = self.all.get_mut(usize::from(*had))
@@ -358,10 +359,11 @@ impl Streams {
         }
     }
 
-    /// From byte `at` of the file on, packets of this PID carry the stream at `place`. False: they cannot.
+    /// Makes packets with this PID carry the stream at `place` from byte `at` of the file on.
+    /// Returns `false` if they cannot.
     fn goes_on(&mut self, place: usize, pid: u16, at: u64) -> bool {
         let had = self.by_pid[usize::from(pid)];
-        // Another stream may have had them: its own are told later, or not at all.
+        // Another stream may have had this PID; its own one follows later or not at all.
         let is_free = match self.all.get_mut(usize::from(had)) {
             Some(other) => other.moves_to(at, NOWHERE),
             None => true,
@@ -377,10 +379,10 @@ impl Streams {
         true
     }
 
-    /// Looks after them when all up to byte `now` of the file has been read.
+    /// Does periodic work after everything before byte `now` of the file has been read.
     ///
     /// # Errors
-    /// They take too much memory.
+    /// The streams take too much memory.
     pub fn check(&mut self, now: u64, options: &IndexOptions) -> Result<(), IndexError> {
         for stream in &mut self.all {
             stream.rest(now, &mut self.clock, &mut self.view);
@@ -422,7 +424,7 @@ impl Streams {
         }
     }
 
-    /// Tells where pictures begin that decoders can start at.
+    /// Passes the random access points to the multiplex.
     fn pass_entries(&mut self) {
         for stream in &mut self.all {
             let entries = stream.entries.drain(..);

@@ -1,27 +1,27 @@
-//! Packets of a transport stream (ISO/IEC 13818-1 2.4.3.2), 188 bytes each, in files also 192 (a time before each, as on
-//! Blu-ray discs) or 204 (16 bytes of error correction after each).
+//! Packets of a transport stream (ISO/IEC 13818-1 2.4.3.2): 188 bytes each, in files also 192 (with
+//! a time before each, as on Blu-ray Discs) or 204 (with 16 bytes of error correction after each).
 
 use std::ops::Range;
 
-/// Bytes of a packet itself.
+/// The size of a packet in bytes.
 pub const PACKET: usize = 188;
 const SYNC: u8 = 0x47;
-/// So many packets in a row make a transport stream.
+/// The number of consecutive packets that identify a transport stream.
 const ENOUGH: usize = 8;
-/// Where the first packet must begin.
+/// The maximum offset of the first packet.
 const MOST_BEFORE: usize = 4096;
 
-/// How packets lie in a file.
+/// The layout of packets in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// From one to the next, bytes.
+    /// The distance from one packet to the next, in bytes.
     pub stride: usize,
-    /// Bytes before each.
+    /// The number of bytes before each packet.
     before: usize,
 }
 
 impl Layout {
-    /// Of packets that lie so many bytes apart.
+    /// Returns the layout of packets with this distance.
     pub fn of(stride: u8) -> Option<Layout> {
         let before = match stride {
             188 | 204 => 0,
@@ -34,13 +34,14 @@ impl Layout {
         })
     }
 
-    /// Whether nothing lies between packets.
+    /// Returns whether nothing lies between packets.
     pub fn is_plain(self) -> bool {
         self.stride == PACKET
     }
 }
 
-/// How far the packets of a transport stream lie apart that begins with these bytes, of a file of `len` bytes; `None`: it is none.
+/// Returns the distance of packets in a file of `len` bytes that begins with `head`; `None` if it
+/// is not a transport stream.
 pub fn packet_bytes(head: &[u8], len: u64) -> Option<u8> {
     [188u8, 192, 204].into_iter().find(|stride| {
         let Some(layout) = Layout::of(*stride) else {
@@ -62,22 +63,22 @@ pub fn packet_bytes(head: &[u8], len: u64) -> Option<u8> {
 /// A packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// Which stream it belongs to.
+    /// The packet identifier of its stream.
     pub pid: u16,
     /// Whether a PES packet or a section begins in it.
     pub starts: bool,
     /// Whether its payload is scrambled.
     pub scrambled: bool,
-    /// Counts packets of the stream that have a payload, modulo 16.
+    /// The counter of the stream's packets with payload, modulo 16.
     pub counter: u8,
     /// Whether the counter may jump here.
     pub jumps: bool,
-    /// What it carries, without adaptation field.
+    /// The payload, without the adaptation field.
     pub payload: &'a [u8],
 }
 
 impl<'a> Packet<'a> {
-    /// `None`: it is damaged, or carries nothing.
+    /// Parses a packet; `None` if it is damaged or has no payload.
     pub fn parse(bytes: &'a [u8]) -> Option<Packet<'a>> {
         let (head, rest) = bytes.split_first_chunk::<4>()?;
         let [_, high, low, flags] = *head;
@@ -101,12 +102,12 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// The PID of a packet.
+/// Returns the PID of a packet.
 pub fn pid(packet: &[u8; PACKET]) -> u16 {
     u16::from(packet[1] & 0x1f) << 8 | u16::from(packet[2])
 }
 
-/// The time that a packet states, in ticks of 90 kHz (program_clock_reference_base); `None`: it states none.
+/// Returns the program_clock_reference_base of a packet (90 kHz); `None` if there is none.
 pub fn clock_reference(packet: &[u8; PACKET]) -> Option<u64> {
     let [_, high, _, flags, length, about, rest @ ..] = packet;
     let is_stated = high & 0x80 == 0 && flags & 0x20 != 0 && *length >= 7 && about & 0x10 != 0;
@@ -115,15 +116,15 @@ pub fn clock_reference(packet: &[u8; PACKET]) -> Option<u64> {
     is_stated.then_some(upper << 1 | u64::from(last >> 7))
 }
 
-/// Whether what a packet carries is scrambled.
+/// Returns whether the payload of a packet is scrambled.
 pub fn is_scrambled(packet: &[u8; PACKET]) -> bool {
     packet[1] & 0x80 == 0 && packet[3] & 0xc0 != 0
 }
 
-/// A section in packets of this PID.
+/// Packs a section into packets with this PID.
 pub fn packets_of(pid: u16, section: &[u8]) -> Vec<u8> {
     let [high, low] = pid.to_be_bytes();
-    // The pointer: the section begins at once.
+    // The pointer: the section begins immediately.
     let payload = [&[0], section].concat();
     let mut packets = Vec::new();
     for (nth, part) in payload.chunks(PACKET - 4).enumerate() {
@@ -135,18 +136,18 @@ pub fn packets_of(pid: u16, section: &[u8]) -> Vec<u8> {
     packets
 }
 
-/// Walks packets one after the other.
+/// Walks consecutive packets.
 #[derive(Clone, Debug)]
 pub struct Walker {
     layout: Layout,
-    /// Whether the next byte is where a packet should begin.
+    /// Whether a packet is expected at the next byte.
     in_step: bool,
-    /// Bytes so far that belong to no packet.
+    /// The number of bytes so far that belong to no packet.
     pub lost: u64,
 }
 
 impl Walker {
-    /// From where a packet should begin, as it does at the places in an index.
+    /// Creates a walker that starts where a packet is expected, as at the places in an index.
     pub fn new(layout: Layout) -> Walker {
         Walker {
             layout,
@@ -155,7 +156,7 @@ impl Walker {
         }
     }
 
-    /// Gives every packet in `bytes` that carries something to `sink`; see [`Walker::walk_all`].
+    /// Passes every packet with payload in `bytes` to `sink`; see [`Walker::walk_all`].
     pub fn walk<'a>(
         &mut self,
         bytes: &'a [u8],
@@ -169,8 +170,8 @@ impl Walker {
         })
     }
 
-    /// Gives every packet in `bytes` to `sink`, with where it begins in them. How many bytes need not be seen again: the others
-    /// are to be the first next time, and more after them, unless they are the file's last (`is_end`).
+    /// Passes every packet in `bytes` to `sink`, with its position. Returns the number of processed
+    /// bytes: unless `is_end`, the others must be passed again, followed by more bytes of the file.
     pub fn walk_all<'a>(
         &mut self,
         bytes: &'a [u8],
@@ -182,7 +183,7 @@ impl Walker {
         loop {
             let body: Range<usize> = at + before..at + before + PACKET;
             let next = at + stride + before;
-            // Where it is not known that one begins here, the next one tells.
+            // Without synchronisation, the next packet must confirm this one.
             let have = match is_end {
                 true => body.end,
                 false if self.in_step => at + stride,
@@ -206,7 +207,7 @@ impl Walker {
             if let Some(packet) = bytes[body].first_chunk() {
                 sink(at, packet);
             }
-            // Behind the last packet may be fewer bytes than lie between two.
+            // After the last packet, there may be fewer bytes than between two packets.
             at = (at + stride).min(bytes.len());
         }
     }

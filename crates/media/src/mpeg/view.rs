@@ -1,4 +1,4 @@
-//! A part of a view is made of the file.
+//! Makes parts of a view from the file.
 
 use std::ops::Range;
 
@@ -14,19 +14,19 @@ use crate::samples::{Sample, Samples, SamplesError};
 use crate::title::{Title, Track};
 use crate::{Codec, Kind};
 
-/// Samples that are looked up at once.
+/// The number of samples read at once.
 const AT_ONCE: u32 = 64;
-/// No packet is longer.
+/// The maximum size of a packet in bytes.
 const LONGEST_PACKET: u64 = 128 << 10;
-/// Bytes of the file that are wanted beyond where the next part begins.
+/// Bytes of the file requested beyond the beginning of the next part.
 const MORE: u64 = 64 << 10;
 
-/// How samples lie in their stream.
+/// The form of samples in their stream.
 #[derive(Clone, Debug)]
 enum How {
     Units(Family),
     Bytes,
-    /// Frames of AAC of this configuration, the first of which tells how they are framed: each part begins with one.
+    /// Frames of AAC with this configuration. The first one of each part determines the framing.
     Aac(Vec<u8>),
     Frames(Framing),
 }
@@ -53,10 +53,10 @@ impl How {
     }
 }
 
-/// What is taken out of one stream.
+/// The part of one stream to be extracted.
 #[derive(Debug)]
 struct Part {
-    /// The packets that carry it, and from where on others do.
+    /// The PID of its packets, and the changes of it.
     pid: u16,
     moves: Vec<Move>,
     how: How,
@@ -65,7 +65,7 @@ struct Part {
 }
 
 impl Part {
-    /// How often it has moved before byte `at` of the file, and which packets carry it there.
+    /// Returns how often the PID has changed before byte `at` of the file, and the PID there.
     fn carried_at(&self, at: u64) -> (usize, u16) {
         let moved = self.moves.partition_point(|to| to.file <= at);
         let last = moved.checked_sub(1).and_then(|last| self.moves.get(last));
@@ -73,7 +73,7 @@ impl Part {
     }
 }
 
-/// The making of some bytes of a view of streams.
+/// The process of making some bytes of a view of streams.
 #[derive(Debug)]
 pub struct Filling {
     carrier: Carrier,
@@ -84,7 +84,7 @@ pub struct Filling {
 }
 
 impl Filling {
-    /// Of the bytes `range` of the view of a film whose file has `len` bytes.
+    /// Starts making the bytes `range` of the view of a film whose file has `len` bytes.
     ///
     /// # Errors
     /// The film's sample records cannot be read.
@@ -111,12 +111,12 @@ impl Filling {
                 continue;
             };
             let next = place(track, range.end.div_ceil(STEP));
-            // A stream that ends here is looked for as far as its bytes reach; where it goes on tells of all others.
+            // Streams that end here are searched as far as their bytes reach, others to `next`.
             let next = next.filter(|next| next.sample < track.samples);
             let bytes: u64 = samples.iter().map(|sample| u64::from(sample.size)).sum();
             let near = from.file.saturating_add(bytes).saturating_add(GAP);
             let end = next.map_or(near, |next| next.file.saturating_add(last.size.into()));
-            // It may go on much later than what is wanted of it ends.
+            // It may continue long after the end of the requested part.
             let end = end.min(near);
             wanted.start = wanted.start.min(from.file);
             wanted.end = wanted.end.max(end);
@@ -139,26 +139,26 @@ impl Filling {
         })
     }
 
-    /// Bytes of the file that are needed.
+    /// Returns the byte range of the file that is needed.
     pub fn wanted(&self) -> Range<u64> {
         self.wanted.clone()
     }
 
-    /// Makes the bytes, of those that are wanted of the file. What is gathered on the way is put into `room`, which is best kept
-    /// for the next part.
+    /// Makes the bytes from the requested bytes of the file. `room` holds intermediate data;
+    /// callers should reuse it for the next part.
     pub fn fill(&mut self, file: &[u8], into: &mut [u8], room: &mut Vec<Vec<u8>>) -> Filled {
         let size = self.wanted.end - self.wanted.start;
         if file.len() as u64 != size || into.len() as u64 != self.range.end - self.range.start {
             return Filled::Different;
         }
-        // What belongs to no track must not show what the memory held before.
+        // Bytes that belong to no track must not expose earlier contents of the memory.
         into.fill(0);
         let mut streams: Vec<Gathered> = self
             .parts
             .iter()
             .map(|part| {
                 let sizes = part.samples.iter().map(|sample| u64::from(sample.size));
-                // Of samples as others say they are, no more than the file can have.
+                // The index may come from elsewhere: do not reserve more than the file can contain.
                 let most = size.min(sizes.sum());
                 let mut bytes = room.pop().unwrap_or_default();
                 bytes.clear();
@@ -174,10 +174,10 @@ impl Filling {
             .collect();
         self.gather(file, &mut streams);
         let filled = self.put(into, &streams);
-        // The next part takes the last one first.
+        // In reverse, because the next part takes the last one first.
         room.extend(streams.into_iter().rev().map(|gathered| gathered.bytes));
         if filled == Filled::More {
-            // Twice as much, so that it does not take many attempts.
+            // Doubling the range keeps the number of attempts small.
             let more = size.max(STEP);
             self.wanted.end = self.wanted.end.saturating_add(more).min(self.len);
         }
@@ -186,7 +186,7 @@ impl Filling {
 }
 
 impl Filling {
-    /// Gathers what the file has of each stream.
+    /// Collects the data of each stream in the file.
     fn gather(&self, file: &[u8], streams: &mut [Gathered]) {
         let is_end = self.wanted.end == self.len;
         let start = self.wanted.start;
@@ -211,7 +211,7 @@ impl Filling {
         }
     }
 
-    /// Puts what was gathered where it belongs.
+    /// Copies the collected data to its destination.
     fn put(&self, into: &mut [u8], streams: &[Gathered]) -> Filled {
         let is_end = self.wanted.end == self.len;
         for (part, gathered) in self.parts.iter().zip(streams) {
@@ -283,7 +283,7 @@ impl Filling {
     }
 }
 
-/// The samples of a track from this place on that have bytes before the end of the range.
+/// Returns the samples of a track from this place on that have bytes before the end of the range.
 fn overlapping(
     track: &Track,
     number: usize,
@@ -305,20 +305,20 @@ fn overlapping(
     Ok(samples)
 }
 
-/// What was gathered of a stream.
+/// The data collected from a stream.
 struct Gathered {
     stream: Stream,
     bytes: Vec<u8>,
-    /// Where it was silent for so long that it began anew.
+    /// The positions at which it started anew after a gap.
     ends: Vec<usize>,
-    /// Where in the file the packet lies that was the last to carry something.
+    /// The offset in the file of the last packet that carried anything.
     latest: u64,
-    /// How often it had moved by then.
+    /// How often its PID had changed by then.
     moved: usize,
 }
 
 impl Gathered {
-    /// Adds what a packet at byte `at` of the file carries.
+    /// Adds the payload of a packet at byte `at` of the file.
     fn add(&mut self, at: u64, fresh: &[u8]) {
         if fresh.is_empty() {
             return;
@@ -331,17 +331,17 @@ impl Gathered {
     }
 }
 
-/// Where the samples of a stream go.
+/// The destination of a stream's samples.
 struct Out<'a> {
     range: &'a Range<u64>,
     into: &'a mut [u8],
     samples: std::slice::Iter<'a, Sample>,
-    /// What is still to come of the current sample.
+    /// The missing part of the current sample.
     left: Range<u64>,
 }
 
 impl Out<'_> {
-    /// Goes on to the next sample where the current one is whole; false: there is none, or it is of no interest.
+    /// Moves past a complete sample to the next one; `false` if no wanted one is left.
     fn has_more(&mut self) -> bool {
         while self.left.is_empty() {
             match self.samples.next() {
@@ -352,7 +352,7 @@ impl Out<'_> {
         self.left.start < self.range.end
     }
 
-    /// Puts bytes where they belong; false: the sample has no room for them.
+    /// Copies bytes to their destination; `false` if the sample has no room for them.
     fn put(&mut self, bytes: &[u8]) -> bool {
         let at = self.left.start;
         let end = at + bytes.len() as u64;
@@ -369,7 +369,8 @@ impl Out<'_> {
         true
     }
 
-    /// Takes NAL units, with their lengths. Whether nothing is missing; `None`: they are others than those in the index.
+    /// Takes NAL units, with their lengths. Returns whether all are there; `None` if they do not
+    /// match the index.
     fn units(&mut self, family: Family, bytes: &[u8], is_end: bool) -> Option<bool> {
         let mut units = Units::default();
         while self.has_more() {
@@ -388,12 +389,12 @@ impl Out<'_> {
         Some(true)
     }
 
-    /// Takes bytes as they are. Whether nothing is missing.
+    /// Takes bytes unchanged. Returns whether all are there.
     fn bytes(&mut self, mut bytes: &[u8]) -> bool {
         while self.has_more() {
             let size = self.left.end - self.left.start;
             let Some((sample, rest)) = bytes.split_at_checked(size as usize) else {
-                // What is there of it may be enough.
+                // A part of the sample may be enough.
                 let wanted = self.range.end.saturating_sub(self.left.start);
                 return bytes.len() as u64 >= wanted && self.put(bytes);
             };
@@ -403,7 +404,7 @@ impl Out<'_> {
         true
     }
 
-    /// Takes such frames, without their heads, of what was gathered up to byte `now` of the file.
+    /// Takes frames of this kind, without headers, of the data up to byte `now` of the file.
     fn frames(
         &mut self,
         such: &Frames,

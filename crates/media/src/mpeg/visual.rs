@@ -1,5 +1,5 @@
-//! Pictures in a stream of MPEG-4 Visual (ISO/IEC 14496-2 6.2). The view has them as they are, with the headers that stand before
-//! them.
+//! Pictures in an MPEG-4 Visual stream (ISO/IEC 14496-2 6.2). The view contains them unchanged,
+//! with the headers before them.
 
 use std::ops::Range;
 
@@ -14,37 +14,38 @@ const USER_DATA: u8 = 0xb2;
 const GROUP: u8 = 0xb3;
 const OBJECT: u8 = 0xb5;
 const PICTURE: u8 = 0xb6;
-/// objectTypeIndication of MPEG-4 Visual (ISO/IEC 14496-1 table 5), and its streamType (table 6) with its reserved bit.
+/// objectTypeIndication of MPEG-4 Visual (ISO/IEC 14496-1 table 5), and its streamType (table 6)
+/// with its reserved bit.
 const VISUAL: (u8, u8) = (0x20, 0x11);
-/// Headers that take more are left to the samples: a sample entry has room for some, and no encoder writes as many.
+/// Longer headers stay in the samples: sample entries have limited room, and encoders write less.
 const MAX_HEADERS: usize = 16_000;
-/// Bytes of a unit that are read: what is needed of a header stands in them.
+/// The number of bytes of a unit that are read: enough for the required header fields.
 const HEAD: usize = 64;
 
-/// A picture that was found.
+/// A picture found in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Picture {
-    /// Where it begins, with a start code.
+    /// The position of its beginning, which is a start code.
     pub start: usize,
-    /// Bytes up to where the next begins.
+    /// The number of bytes up to the next picture.
     pub size: u32,
-    /// A decoder may start here.
+    /// Whether decoders can start here.
     pub sync: bool,
-    /// When it is shown by the stream's own count, in ticks of [`RATE`].
+    /// The presentation time by the stream's own count, in ticks of [`RATE`].
     pub shown: i64,
 }
 
-/// What the header of a video object layer says (6.2.3).
+/// The contents of a video object layer header (6.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layer {
     size: (u16, u16),
-    /// Of a pixel.
+    /// The pixel aspect ratio.
     aspect: (u32, u32),
-    /// Parts of a second that pictures are counted in.
+    /// The ticks per second in which pictures are counted.
     resolution: u32,
 }
 
-/// The first bytes of a unit. Zeros at the end of a unit are not seen as part of it, so they are put back.
+/// Returns a unit's first bytes. Restores trailing zeros, which are not detected as part of it.
 fn head(unit: &[u8]) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     let len = unit.len().min(HEAD);
@@ -53,7 +54,7 @@ fn head(unit: &[u8]) -> [u8; HEAD] {
 }
 
 impl Layer {
-    /// `None`: it is none of rectangular pictures.
+    /// Parses a header; `None` if it is not one of rectangular video.
     fn parse(unit: &[u8]) -> Option<Layer> {
         let head = head(unit);
         let mut bits = Bits::new(&head[1..]);
@@ -104,39 +105,39 @@ impl Layer {
     }
 }
 
-/// Bits of a number below this one (6.3.5, `vop_time_increment`).
+/// Returns the number of bits for numbers below this one (6.3.5, `vop_time_increment`).
 fn increment_bits(resolution: u32) -> usize {
     (resolution - 1).checked_ilog2().map_or(1, |log| log + 1) as usize
 }
 
-/// The headers that decoders are set up by.
+/// The headers that configure decoders.
 #[derive(Clone, Debug, Default)]
 struct Headers {
     bytes: Vec<u8>,
-    /// Whether they are all there.
+    /// Whether they are complete.
     closed: bool,
     layer: Option<Layer>,
 }
 
-/// When pictures are shown, by their own count (6.3.5, `modulo_time_base`).
+/// The presentation times of pictures by their own count (6.3.5, `modulo_time_base`).
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
-    /// Seconds of the last picture that others refer to, and of the one before it.
+    /// The seconds of the last reference picture, and of the one before it.
     seconds: i64,
     before: i64,
 }
 
-/// A picture on its way.
+/// A picture that is not complete yet.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     start: usize,
-    /// Whether the picture itself has come, behind its headers.
+    /// Whether the picture itself has been found, after its headers.
     pictured: bool,
     intra: bool,
     shown: i64,
 }
 
-/// Finds pictures in bytes that come one after the other.
+/// Finds pictures in consecutive bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Visual {
     units: Units,
@@ -146,14 +147,14 @@ pub struct Visual {
 }
 
 impl Visual {
-    /// The sample entry, once the header of a layer has come.
+    /// Returns the sample entry, once a layer header has been found.
     pub fn entry(&self) -> Option<Vec<u8>> {
         let layer = self.headers.layer?;
         let esds = decoder(VISUAL.0, VISUAL.1, &self.headers.bytes);
         Some(picture(b"mp4v", layer.size, layer.aspect, &esds))
     }
 
-    /// The next whole picture in `bytes`, which are those of the last call and more. `is_end`: nothing follows.
+    /// Returns the next whole picture in `bytes`, which extend the last call's until `is_end`.
     pub fn next(&mut self, bytes: &[u8], is_end: bool) -> Option<Picture> {
         while let Some(unit) = self.units.next(bytes, is_end) {
             if let Some(whole) = self.take(bytes, unit) {
@@ -164,7 +165,7 @@ impl Visual {
         self.whole(open, bytes.len())
     }
 
-    /// The first `gone` bytes are given no more.
+    /// Adapts to the removal of the first `gone` bytes.
     pub fn forget(&mut self, gone: usize) {
         self.units.forget(gone);
         if let Some(open) = &mut self.open {
@@ -172,13 +173,13 @@ impl Visual {
         }
     }
 
-    /// From where on bytes are still needed.
+    /// Returns the position from which bytes are still needed.
     pub fn needed(&self) -> Option<usize> {
         let open = self.open.map(|open| open.start);
         open.or_else(|| self.units.needed())
     }
 
-    /// A picture that ends where the next begins.
+    /// Returns a picture that ends where the next one begins.
     fn whole(&self, open: Open, end: usize) -> Option<Picture> {
         Some(Picture {
             start: open.start,
@@ -193,7 +194,7 @@ impl Visual {
     fn take(&mut self, bytes: &[u8], range: Range<usize>) -> Option<Picture> {
         let unit = &bytes[range.clone()];
         let start = range.start - START;
-        // A header may be nothing but zeros, which are taken for the end of what is before it.
+        // A header may consist of zeros, which look like trailing zeros of the previous unit.
         let code = *bytes.get(range.start)?;
         let begins = matches!(
             code,
@@ -235,13 +236,13 @@ impl Headers {
         }
     }
 
-    /// Takes what stands before a picture or a group: the first time that a layer is among it, these are the headers.
+    /// Takes the units before a picture or a group: the first ones with a layer are the headers.
     fn close(&mut self, before: &[u8]) {
         if self.layer.is_none() || self.closed {
             return;
         }
         self.closed = true;
-        // Those that are too long are in the samples, too.
+        // Headers that are too long are in the samples, too.
         if before.len() <= MAX_HEADERS {
             self.bytes = before.to_vec();
         }
@@ -249,7 +250,7 @@ impl Headers {
 }
 
 impl Count {
-    /// Takes the header of a group (6.2.5), which states the time that its pictures count from.
+    /// Takes a group header (6.2.5), which states the time from which its pictures count.
     fn begin(&mut self, unit: &[u8]) {
         let head = head(unit);
         let mut bits = Bits::new(&head[1..]);
@@ -258,7 +259,7 @@ impl Count {
         self.seconds = (hours * 60 + minutes) * 60 + seconds;
     }
 
-    /// Takes a picture (6.2.5): whether it is intra, and when it is shown.
+    /// Takes a picture (6.2.5) and returns whether it is intra, and its presentation time.
     fn take(&mut self, unit: &[u8], resolution: Option<u32>) -> Option<(bool, i64)> {
         let head = head(unit);
         let mut bits = Bits::new(&head[1..]);
@@ -301,7 +302,7 @@ mod tests {
         bits.chunks(8).map(byte).collect()
     }
 
-    /// Headers of pictures of 320 × 180, 25 parts to a second, with pixels of 12:11.
+    /// Headers of pictures of 320 × 180, 25 ticks per second, with pixels of 12:11.
     fn headers() -> Vec<u8> {
         let layer = format!(
             "0 00000001 1 0001 001 0010 0 00 1 {:016b} 1 0 1 {:013b} 1 {:013b} 1",
@@ -316,7 +317,7 @@ mod tests {
         .concat()
     }
 
-    /// A picture of this coding type, so many seconds and parts on.
+    /// A picture of this coding type, `seconds` and `part` ticks later.
     fn picture(kind: &str, seconds: usize, part: u32) -> Vec<u8> {
         let head = format!("{kind} {}0 1 {part:05b} 1", "1".repeat(seconds));
         [&[0, 0, 1, PICTURE][..], &bits(&head), &[0x5a, 0xa5, 0x80]].concat()

@@ -1,5 +1,5 @@
-//! Tiny films box by box, for tests: everything about their tables can be asked for, their media
-//! are zeros.
+//! Tiny films for tests, built box by box: their tables can be specified completely, and their
+//! media consists of zeros.
 #![allow(dead_code, reason = "each test uses its own part")]
 
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::ops::Range;
 use reelway_media::{Index, IndexError, IndexOptions, Indexer, Step};
 pub use reelway_mux::boxes::{be, boxed, full};
 
-/// Where each sample of each track lies.
+/// The position of each sample of each track.
 pub type Places = Vec<Vec<Range<u64>>>;
 
 /// A box with a 64-bit size.
@@ -22,7 +22,7 @@ pub fn wide(kind: &[u8; 4], parts: &[&[u8]]) -> Vec<u8> {
     .concat()
 }
 
-/// A table: version, count, and the entries' numbers.
+/// A table: version, count, and the numbers of its entries.
 pub fn table(kind: &[u8; 4], version: u8, count: usize, words: &[u32]) -> Vec<u8> {
     full(kind, version, 0, &[&[count as u32], words].concat())
 }
@@ -47,22 +47,22 @@ pub struct Track {
     pub enabled: bool,
     pub entries: Vec<Vec<u8>>,
     pub samples: Vec<Spec>,
-    /// (length in ms, media time in ticks), in an `elst` of version 1.
+    /// (length in ms, media time in ticks), for an `elst` of version 1.
     pub edits: Vec<(u64, i64)>,
-    /// Boxes that stand in `stbl` for those of the same kind, or beside them.
+    /// Boxes in `stbl` that replace those of the same kind, or are added.
     pub tables: Vec<Vec<u8>>,
-    /// Kinds of boxes left out of `stbl`.
+    /// Kinds of boxes omitted from `stbl`.
     pub without: Vec<[u8; 4]>,
-    /// More boxes in `trak` and in `mdia`.
+    /// Additional boxes in `trak` and in `mdia`.
     pub in_trak: Vec<Vec<u8>>,
     pub in_mdia: Vec<Vec<u8>>,
-    /// Samples in a chunk.
+    /// Samples per chunk.
     pub chunk: usize,
     pub wide_chunks: bool,
 }
 
 impl Track {
-    /// `count` pictures of 40 ms at 1000 ticks a second, a sync sample every `gop`.
+    /// `count` pictures of 40 ms at 1000 ticks per second, with a sync sample every `gop`.
     pub fn picture(id: u32, count: usize, gop: usize) -> Track {
         let spec = |n: usize| Spec {
             size: 100 + n as u32,
@@ -74,7 +74,7 @@ impl Track {
         Track::new(id, b"vide", entry, 1000, (0..count).map(spec).collect())
     }
 
-    /// `count` sound frames of 1024 ticks at 48 kHz.
+    /// `count` audio frames of 1024 ticks at 48 kHz.
     pub fn sound(id: u32, count: usize) -> Track {
         let spec = |n: usize| Spec {
             size: 20 + n as u32 % 7,
@@ -117,7 +117,7 @@ impl Track {
         }
     }
 
-    /// Puts `table` into `stbl`, instead of one of its kind.
+    /// Puts `table` into `stbl`, replacing one of the same kind.
     pub fn with_table(mut self, table: Vec<u8>) -> Track {
         self.tables.push(table);
         self
@@ -217,7 +217,7 @@ pub fn sizes(samples: &[Spec]) -> Vec<u32> {
     samples.iter().map(|spec| spec.size).collect()
 }
 
-/// An edit list of version 1 and normal speed.
+/// An edit list of version 1 with normal speed.
 pub fn elst(edits: &[(u64, i64)]) -> Vec<u8> {
     let one = |&(length, start): &(u64, i64)| {
         [
@@ -231,7 +231,7 @@ pub fn elst(edits: &[(u64, i64)]) -> Vec<u8> {
     boxed(b"elst", &[&be(&[1 << 24, edits.len() as u32]), &all])
 }
 
-/// An `avc1` entry of 320×180 with these boxes behind its `avcC`.
+/// An `avc1` entry of 320×180 with these boxes after its `avcC`.
 pub fn avc1(more: &[u8]) -> Vec<u8> {
     let avcc = [
         1, 100, 0, 31, 0xff, 0xe1, 0, 3, 0x67, 1, 2, 1, 0, 2, 0x68, 3,
@@ -245,7 +245,7 @@ pub fn visual(kind: &[u8; 4], boxes: &[u8]) -> Vec<u8> {
     boxed(kind, &[&[0; 7], &[1], &[0; 16], &size, &[0; 50], boxes])
 }
 
-/// A sound sample entry: two channels at 48 kHz.
+/// An audio sample entry: two channels at 48 kHz.
 pub fn audio(kind: &[u8; 4], boxes: &[u8]) -> Vec<u8> {
     boxed(
         kind,
@@ -282,7 +282,7 @@ pub fn ftyp() -> Vec<u8> {
     boxed(b"ftyp", &[b"isom\0\0\0\x01isom"])
 }
 
-/// `moov` of tracks whose chunks begin at these places; 1000 ticks a second.
+/// The `moov` of tracks with these chunk offsets, at 1000 ticks per second.
 pub fn moov(tracks: &[Track], offsets: &[Vec<u64>], more: &[u8]) -> Vec<u8> {
     let mvhd = boxed(b"mvhd", &[&be(&[0, 0, 0, 1000, 0]), &[0; 80]]);
     let traks: Vec<u8> = tracks
@@ -293,13 +293,13 @@ pub fn moov(tracks: &[Track], offsets: &[Vec<u64>], more: &[u8]) -> Vec<u8> {
     boxed(b"moov", &[&mvhd, &traks, more])
 }
 
-/// A film with `moov` first and one `mdat`, the tracks' chunks by turns. Its bytes, and where
-/// each sample of each track lies.
+/// A film with `moov` first and one `mdat`, with the tracks' chunks interleaved. Returns its bytes,
+/// and the position of each sample of each track.
 pub fn write(tracks: &[Track]) -> (Vec<u8>, Places) {
     write_with(tracks, &[])
 }
 
-/// As [`write`], with more boxes in `moov`.
+/// Like [`write`], with additional boxes in `moov`.
 pub fn write_with(tracks: &[Track], more: &[u8]) -> (Vec<u8>, Places) {
     let nowhere: Vec<Vec<u64>> = tracks
         .iter()
@@ -311,7 +311,7 @@ pub fn write_with(tracks: &[Track], more: &[u8]) -> (Vec<u8>, Places) {
     ([ftyp(), moov, boxed(b"mdat", &[&media])].concat(), places)
 }
 
-/// Media of tracks from byte `at` on: the bytes, where chunks begin, where samples lie.
+/// Media of tracks from byte `at` on: the bytes, the chunk offsets and the sample positions.
 pub fn media(tracks: &[Track], at: u64) -> (Vec<u8>, Vec<Vec<u64>>, Places) {
     let mut end = at;
     let mut offsets = vec![vec![]; tracks.len()];
@@ -358,7 +358,7 @@ pub fn index_with(film: &[u8], options: IndexOptions) -> Result<Index, IndexErro
     }
 }
 
-/// What a track's samples are: place, decode and presentation ticks after the shift, sync.
+/// A track's samples: position, decode and presentation ticks after the shift, sync.
 pub fn samples(index: &Index, track: usize) -> Vec<(Range<u64>, i64, i64, bool)> {
     let of = &index.title.tracks[track];
     let mut dts = of.groups.first().map_or(0, |group| group.dts) + of.shift;
@@ -370,7 +370,7 @@ pub fn samples(index: &Index, track: usize) -> Vec<(Range<u64>, i64, i64, bool)>
     samples.collect()
 }
 
-/// Where a track's samples lie.
+/// The positions of a track's samples.
 pub fn places(index: &Index, track: usize) -> Vec<Range<u64>> {
     index.tables[track]
         .iter()

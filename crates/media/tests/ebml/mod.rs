@@ -1,10 +1,10 @@
-//! Matroska films element by element, for tests.
+//! Matroska films for tests, built element by element.
 #![allow(dead_code, reason = "each test uses its own part")]
 
 use reelway_media::{Index, IndexError, IndexOptions, Indexer, Step};
 pub use reelway_mux::ebml::{element, id, unsigned};
 
-/// An element whose end only what follows shows.
+/// An element of unknown size, whose end is determined by what follows.
 pub fn endless(number: u32, body: &[u8]) -> Vec<u8> {
     [id(number), vec![0xff], body.to_vec()].concat()
 }
@@ -22,7 +22,7 @@ pub fn header() -> Vec<u8> {
     element(EBML, &element(0x4282, b"matroska"))
 }
 
-/// A track of pictures (H.264) with this number, and more elements.
+/// A video track (H.264) with this number and additional elements.
 pub fn picture(number: u32, more: &[u8]) -> Vec<u8> {
     let avcc = [
         1, 100, 0, 31, 0xff, 0xe1, 0, 3, 0x67, 1, 2, 1, 0, 2, 0x68, 3,
@@ -39,7 +39,7 @@ pub fn picture(number: u32, more: &[u8]) -> Vec<u8> {
     element(0xae, &body.concat())
 }
 
-/// A track of sound (AAC, 48 kHz) with this number.
+/// An audio track (AAC, 48 kHz) with this number and additional elements.
 pub fn sound(number: u32, more: &[u8]) -> Vec<u8> {
     let audio = [element(0xb5, &48_000f64.to_be_bytes()), unsigned(0x9f, 2)].concat();
     let body = [
@@ -53,7 +53,7 @@ pub fn sound(number: u32, more: &[u8]) -> Vec<u8> {
     element(0xae, &body.concat())
 }
 
-/// A block: track, time in its cluster, flags, and what follows.
+/// A block: track, time in its cluster, flags, and the rest.
 pub fn block(track: u8, time: i16, flags: u8, rest: &[u8]) -> Vec<u8> {
     let [high, low] = time.to_be_bytes();
     [&[0x80 | track, high, low, flags][..], rest].concat()
@@ -71,12 +71,12 @@ pub fn other(track: u8, time: i16, rest: &[u8]) -> Vec<u8> {
     element(SIMPLE_BLOCK, &block(track, time, 0, rest))
 }
 
-/// A film of these parts of the segment.
+/// A film with these parts of the segment.
 pub fn film(parts: &[Vec<u8>]) -> Vec<u8> {
     [header(), element(SEGMENT, &parts.concat())].concat()
 }
 
-/// Indexes it, and counts the bytes that were asked for.
+/// Indexes a film, and counts the requested bytes.
 pub fn index_counting(film: &[u8], asked: &mut u64) -> Result<Index, IndexError> {
     let mut indexer = Indexer::new(film.len() as u64, IndexOptions::default());
     loop {

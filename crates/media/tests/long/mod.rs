@@ -1,5 +1,5 @@
-//! Films of any length that lie nowhere: a beginning, and pieces behind each other that differ in their times only. And scratch
-//! space that does what a test wants.
+//! Films of any length that are not stored anywhere: a beginning, and consecutive pieces that
+//! differ in their times only. Also scratch space with configurable failures.
 #![allow(dead_code, reason = "each suite uses its part")]
 
 #[path = "../common/mod.rs"]
@@ -27,19 +27,19 @@ pub struct Film {
     pub name: &'static str,
     head: Vec<u8>,
     piece: Vec<u8>,
-    /// How many pieces there are.
+    /// The number of pieces.
     count: u64,
-    /// Where a piece has its time, eight bytes with the highest first, and how much later it is from piece to piece.
+    /// The positions of 64-bit big-endian times in a piece, and their increments per piece.
     times: Vec<(usize, u64)>,
 }
 
-/// Seconds of a piece.
+/// The duration of a piece in seconds.
 const SECONDS: u64 = 8;
-/// In these there are so many pictures and frames of sound.
+/// The number of pictures and of audio frames in a piece.
 const PICTURES: usize = 25 * SECONDS as usize;
 const SOUNDS: usize = 375;
 
-/// One of each kind, of so many minutes.
+/// One film of each kind, of this many minutes.
 pub fn films(minutes: u64) -> [Film; 9] {
     [
         transport_stream,
@@ -83,7 +83,7 @@ fn bare_pictures(count: u64) -> Film {
     }
 }
 
-/// With pictures that are not decoded in the order in which they are shown, and AAC.
+/// With reordered pictures, and AAC.
 fn matroska(count: u64) -> Film {
     let audio = [element(0xb5, &48_000f64.to_be_bytes()), element(0x9f, &[2])];
     let sound = [
@@ -94,7 +94,7 @@ fn matroska(count: u64) -> Film {
     of_matroska("Matroska", count, &sound.concat())
 }
 
-/// The lengths of frames of sound are in their blocks only.
+/// The durations of audio frames are stated only in their blocks.
 fn matroska_of_unknown_lengths(count: u64) -> Film {
     let audio = [element(0xb5, &48_000f64.to_be_bytes()), element(0x9f, &[2])];
     let head = b"OpusHead\x01\x02\x38\x01\x80\xbb\0\0\0\0\0";
@@ -128,7 +128,7 @@ fn of_matroska(name: &'static str, count: u64, sound: &[u8]) -> Film {
     ];
     let head = [
         element(0x1a45dfa3, &element(0x4282, b"matroska")),
-        // It ends where the file does.
+        // The segment ends with the file.
         vec![0x18, 0x53, 0x80, 0x67, 0xff],
         element(0x1549a966, &[]),
         element(0x1654ae6b, &tracks.concat()),
@@ -177,7 +177,7 @@ fn fragments(count: u64) -> Film {
     )
 }
 
-/// Uncompressed sound, whose samples are joined.
+/// Uncompressed audio, whose samples are joined.
 fn fragments_of_sound(count: u64) -> Film {
     let mut sound = Track::sound(2, 0);
     let entry = common::audio(b"sowt", &[]);
@@ -187,7 +187,7 @@ fn fragments_of_sound(count: u64) -> Film {
     of_fragments(name, count, [picture, sound], SOUNDS as u32, [9, 4])
 }
 
-/// A recording whose writer made one fragment of all of it.
+/// A recording that consists of a single fragment.
 fn one_fragment(count: u64) -> Film {
     let tracks = [Track::picture(1, 0, 1), Track::sound(2, 0)];
     let trex = |track: u32| full(b"trex", 0, 0, &[track, 1, 0, 0, 0]);
@@ -276,7 +276,7 @@ fn of_fragments(
     }
 }
 
-/// All samples in `moov`, each with entries of its own in the tables of times.
+/// All samples in `moov`, each with its own entries in the time tables.
 fn progressive(count: u64) -> Film {
     let mut picture = Track::picture(1, PICTURES, 50).with_cts(|nth| [40, 120, 0, 0][nth % 4]);
     picture.chunk = 25;
@@ -285,7 +285,7 @@ fn progressive(count: u64) -> Film {
     of_tables("MP4", count, [picture, sound])
 }
 
-/// Each frame of the sound is a sample, and they are joined.
+/// Each audio frame is a sample, and these are joined.
 fn progressive_of_uncompressed_sound(count: u64) -> Film {
     let picture = Track::picture(1, PICTURES, 50);
     let rate = 8000;
@@ -308,11 +308,11 @@ fn progressive_of_uncompressed_sound(count: u64) -> Film {
     of_tables("MP4 with uncompressed sound", count, [picture, sound])
 }
 
-/// A film of tracks that have so many times the samples that are given.
+/// A film of tracks with the given samples repeated `count` times.
 fn of_tables(name: &'static str, count: u64, mut tracks: [Track; 2]) -> Film {
     let (piece, starts, _) = common::media(&tracks, 0);
     for track in &mut tracks {
-        // A chunk at the end of a piece would go on in the next one.
+        // A chunk at the end of a piece would continue in the next one.
         assert!(track.samples.len().is_multiple_of(track.chunk));
         let has_own_tables = track.tables.iter().any(|table| &table[4..8] == b"stsz");
         if !has_own_tables {
@@ -346,12 +346,12 @@ impl Film {
         self.head.len() as u64 + self.count * self.piece.len() as u64
     }
 
-    /// Bytes before its media.
+    /// The number of bytes before its media.
     pub fn tables(&self) -> u64 {
         self.head.len() as u64
     }
 
-    /// Appends bytes of it.
+    /// Appends bytes of the film to `into`.
     pub fn read(&self, range: Range<u64>, into: &mut Vec<u8>) {
         let (head, piece) = (self.head.len() as u64, self.piece.len() as u64);
         let mut at = range.start;
@@ -394,10 +394,10 @@ pub struct Space(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     file: File,
-    /// Chunks that were kept, and reads.
+    /// The number of chunks kept, and of reads.
     kept: AtomicU64,
     reads: AtomicU64,
-    /// The most of both.
+    /// The limits of both.
     most: (u64, u64),
 }
 
@@ -405,7 +405,7 @@ struct Inner {
 struct Chunk(Space, u64);
 
 impl Space {
-    /// Which keeps so many chunks, and has them read so often; then it fails.
+    /// Creates scratch space that keeps `kept` chunks and fails after `reads` reads.
     pub fn new(kept: u64, reads: u64) -> Space {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -423,12 +423,12 @@ impl Space {
         }))
     }
 
-    /// Chunks that it has kept.
+    /// Returns the number of chunks kept.
     pub fn kept(&self) -> u64 {
         self.0.kept.load(Ordering::Relaxed)
     }
 
-    /// How often one was read.
+    /// Returns the number of reads.
     pub fn reads(&self) -> u64 {
         self.0.reads.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Transport streams that are made here, packet by packet.
+//! Transport streams, generated packet by packet.
 #![allow(dead_code, reason = "each suite uses its part")]
 
 use reelway_mux::mpeg::{Packets, stamp};
@@ -11,17 +11,17 @@ pub const SPS: &[u8] = &[
 pub const PPS: &[u8] = &[0x68, 0xce, 0x0f, 0xc8];
 pub const PICTURE: u16 = 0x100;
 pub const SOUND: u16 = 0x101;
-/// The time at which the first picture is sent: it begins again after 90 pictures.
+/// The time at which the first picture is sent: it wraps after 90 pictures.
 pub const FIRST_CLOCK: u64 = (1 << 33) - 90 * 3600;
 pub const MAP: u16 = 0x1000;
 
-/// A sample, as it is in the stream and as it is to be in the view.
+/// A sample in its form in the stream and its expected form in the view.
 pub struct Unit {
     pub stream: Vec<u8>,
     pub view: Vec<u8>,
 }
 
-/// A picture of slices of these lengths.
+/// A picture with slices of these lengths.
 pub fn picture(number: usize, slices: &[usize]) -> Unit {
     let sync = number.is_multiple_of(8);
     let (mut stream, mut view) = (vec![0, 0, 0, 1, 9, 0xf0], Vec::new());
@@ -46,7 +46,7 @@ pub fn picture(number: usize, slices: &[usize]) -> Unit {
     Unit { stream, view }
 }
 
-/// A frame of AAC at 48 kHz, two channels.
+/// A frame of AAC at 48 kHz with two channels.
 pub fn frame(number: usize, length: usize) -> Unit {
     let whole = length + 7;
     let mut stream = vec![
@@ -65,16 +65,16 @@ pub fn frame(number: usize, length: usize) -> Unit {
     Unit { stream, view }
 }
 
-/// A film while it is made.
+/// A film that is being made.
 pub struct Mux {
     pub packets: Packets,
     counters: [u8; 2],
-    /// Pictures that have begun.
+    /// The number of pictures begun.
     begun: u64,
 }
 
 impl Mux {
-    /// An empty one, with so many bytes before and after each packet.
+    /// Creates an empty film with this many bytes before and after each packet.
     pub fn new(around: (usize, usize)) -> Mux {
         Mux {
             packets: Packets::new(around),
@@ -92,7 +92,7 @@ impl Mux {
         self.packets.section(MAP, 2, 1, &map);
     }
 
-    /// The packets of a PES packet.
+    /// Returns the transport packets of a PES packet.
     pub fn pes(&self, pid: u16, ticks: u64, payload: &[u8]) -> Vec<(u16, bool, Vec<u8>)> {
         let mut bytes = vec![
             0,
@@ -113,7 +113,7 @@ impl Mux {
             .collect()
     }
 
-    /// Puts packets of both streams into the file, in an order that `turns` decides.
+    /// Writes packets of both streams to the file, in an order determined by `turns`.
     pub fn interleave(
         &mut self,
         mut picture: Vec<(u16, bool, Vec<u8>)>,
@@ -146,14 +146,14 @@ impl Mux {
             let counter = *counter;
             self.packets.packet(pid, starts, counter, &payload);
             if *turn == 5 {
-                // Sent twice, as is allowed.
+                // Duplicates are allowed.
                 self.packets.packet(pid, starts, counter, &payload);
             }
         }
     }
 }
 
-/// A film of pictures with slices of these lengths and sound frames of these, `each` of them in a PES packet.
+/// A film of pictures with these slice lengths and audio frames, `each` per PES packet.
 pub fn film(
     pictures: &[Vec<usize>],
     sounds: &[usize],

@@ -1,9 +1,9 @@
-//! An index on its way from one server to another.
+//! Transfers an index from one server to another.
 
 use reelway_media::exchange::{self, Incoming};
 use reelway_media::{Index, IndexOptions};
 
-/// The index as another server gets it.
+/// Returns the index as another server receives it.
 pub fn sent(index: &Index, len: u64, change: impl FnOnce(&mut Index)) -> Result<Index, String> {
     let mut index = index.clone();
     change(&mut index);

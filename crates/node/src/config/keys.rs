@@ -1,4 +1,4 @@
-//! Every key, its type and its default: what a configuration file may say, section by section.
+//! Every key of the configuration file with its type and default, section by section.
 #![allow(missing_docs)] // `config.toml` documents each key.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::prefill::Hours;
 use crate::sources::{Siblings, Source};
 
-/// Everything that can be set.
+/// The whole configuration.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -40,7 +40,7 @@ pub struct Config {
     pub source: Vec<Source>,
 }
 
-/// Who may reach the server.
+/// The networks from which the server can be reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Listen {
@@ -107,7 +107,7 @@ pub struct Tls {
     pub kernel: bool,
 }
 
-/// What files are sent beyond their film's pace.
+/// What downloads get beyond their film's pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Downloads {
@@ -125,7 +125,7 @@ pub struct Pool {
     pub compare: bool,
 }
 
-/// Pictures a second: "25", or a fraction such as "30000/1001".
+/// Frame rate in pictures per second: "25", or a fraction such as "30000/1001".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct FrameRate(pub u32, pub u32);
@@ -217,7 +217,7 @@ pub struct Class {
 pub struct Sender {
     pub threads: usize,
     #[serde(deserialize_with = "backend")]
-    /// `None`: "io_uring", which there was once.
+    /// `None`: the former value "io_uring".
     pub backend: Option<BackendChoice>,
     pub catch_up: u32,
     pub drop_after: u32,
@@ -430,7 +430,7 @@ impl Default for Log {
     }
 }
 
-/// Empty: none.
+/// Parses hours; empty: none.
 fn hours<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Hours>, D::Error> {
     match String::deserialize(from)?.as_str() {
         "" => Ok(None),
@@ -471,7 +471,7 @@ impl std::str::FromStr for Listen {
 }
 
 impl Listen {
-    /// The addresses to listen on.
+    /// Returns the addresses to listen on.
     pub fn addresses(self) -> Vec<IpAddr> {
         let all = |v4: [u8; 4], v6: [u16; 8]| vec![IpAddr::from(v4), IpAddr::from(v6)];
         match self {

@@ -1,5 +1,5 @@
-//! Configuration: one TOML file, whose commented reference ([`REFERENCE`]) is its documentation. What lives here: how it
-//! is read and checked; its keys are in `keys.rs`.
+//! Configuration: one TOML file, which its commented reference ([`REFERENCE`]) documents. This
+//! module reads and checks it; its keys are in `keys.rs`.
 
 mod keys;
 #[cfg(test)]
@@ -17,15 +17,16 @@ use self::keys::Tls;
 pub use self::keys::{Admission, Capacity, Class, Config, Downloads, Listen, LogFormat, Pool};
 pub use crate::prefill::Hours;
 
-/// Characters of a token that nobody guesses, at least.
+/// Minimum length of a token in characters, so that nobody can guess it.
 const SHORTEST_TOKEN: usize = 16;
 
-/// The commented reference, printed by `reelway serve --print-config`; a test holds it equal to
-/// the defaults below.
+/// The commented reference, printed by `reelway serve --print-config`; a test checks that it equals
+/// the defaults.
 pub const REFERENCE: &str = include_str!("../config.toml");
 
 impl keys::Rtp {
-    /// Milliseconds that films are sent ahead over links without a limit, so that they are sent evenly.
+    /// Returns by how many milliseconds films are sent ahead over links without a limit, for
+    /// smoothing.
     pub fn sent_evenly(&self) -> u32 {
         if self.smooth_always {
             self.smooth_ahead
@@ -36,18 +37,18 @@ impl keys::Rtp {
 }
 
 impl Config {
-    /// Reads a configuration file; an error names file, line and key.
+    /// Reads a configuration file. An error names file, line and key.
     pub fn read(path: &Path) -> anyhow::Result<Config> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("configuration {}", path.display()))?;
         Config::parse(&text).map_err(|error| anyhow!("configuration {}: {error}", path.display()))
     }
 
-    /// What a configuration file says; an error names line and key.
+    /// Parses and checks a configuration. An error names line and key.
     fn parse(text: &str) -> Result<Config, String> {
-        // toml's own message shows the line, the key, and what would be right.
+        // toml's own message shows the line, the key and the accepted values.
         let config: Config = toml::from_str(text).map_err(|error| error.to_string())?;
-        // Judged here already, where the line is known.
+        // Checked here because the line is still known.
         config.check().map_err(|error| {
             let error = error.to_string();
             let key = error.split([' ', ':']).next().unwrap_or_default();
@@ -59,7 +60,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Bytes of the pool that hold copies of blocks for HTTP (`http.zero_copy`).
+    /// Returns the bytes of the pool that hold copies of blocks for HTTP (`http.zero_copy`).
     pub(crate) fn repeated_bytes(&self) -> u64 {
         match self.http.zero_copy {
             true => reelway_http::repeated_bytes(self.pool.size.as_u64()),
@@ -67,12 +68,12 @@ impl Config {
         }
     }
 
-    /// Bytes of the pool that hold blocks as they are read.
+    /// Returns the bytes of the pool that hold blocks as they are read.
     pub(crate) fn bytes_of_blocks(&self) -> u64 {
         self.pool.size.as_u64() - self.repeated_bytes()
     }
 
-    /// Where transport streams may be sent without RTP.
+    /// Returns the networks to which transport streams may be sent without RTP.
     ///
     /// # Errors
     /// An entry is neither an address nor a network.
@@ -87,10 +88,10 @@ impl Config {
         self.rtsp.plain_udp.iter().map(network).collect()
     }
 
-    /// The tokens of edges and siblings, which are no viewers.
+    /// Returns the tokens of edges and siblings, which do not count as viewers.
     ///
     /// # Errors
-    /// One cannot be read, or could be guessed.
+    /// A token cannot be read, or is short enough to be guessed.
     pub(crate) fn edge_tokens(&self) -> anyhow::Result<Vec<String>> {
         let edges = self.http.edge_tokens.iter();
         let edges = edges.map(|token| ("http.edge_tokens", token));
@@ -108,7 +109,7 @@ impl Config {
         .collect()
     }
 
-    /// Judges what types cannot: ranges, and values that do not fit each other.
+    /// Checks what types cannot express: ranges, and conflicts between values.
     pub fn check(&self) -> anyhow::Result<()> {
         let range = |key: &str, value: u64, low: u64, high: u64| -> anyhow::Result<()> {
             ensure!(
@@ -195,7 +196,7 @@ impl Config {
         }
         range("capacity.headroom", self.capacity.headroom.into(), 0, 90)?;
         range("capacity.queue", self.capacity.queue.into(), 1, 1000)?;
-        // Nobody could watch with none.
+        // With 0, nobody could watch.
         for (key, value) in [
             ("sessions.max", self.sessions.max),
             ("sessions.per_address", self.sessions.per_address),
@@ -272,7 +273,7 @@ impl Config {
         Ok(())
     }
 
-    /// The state directory, which by default depends on who runs the server.
+    /// Returns the state directory. Its default depends on the user that runs the server.
     pub fn state_directory(&self) -> anyhow::Result<PathBuf> {
         if !self.state.as_os_str().is_empty() {
             return Ok(self.state.clone());
@@ -282,7 +283,8 @@ impl Config {
                 .filter(|value| !value.is_empty())
                 .map(PathBuf::from)
         };
-        // The owner of this process, as the kernel shows it; without /proc, nobody special.
+        // The owner of this process, as the kernel shows it. Without /proc, it is not taken for
+        // root.
         let is_root = std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
         if is_root {
             return Ok(PathBuf::from("/var/lib/reelway"));
@@ -293,7 +295,7 @@ impl Config {
             .context("no place for the state directory: neither XDG_STATE_HOME nor HOME is set; name one by --state DIR")
     }
 
-    /// The tier below memory for films elsewhere, if there is to be one.
+    /// Returns the configuration of the tier for remote films, if there is to be one.
     pub fn tier(&self) -> anyhow::Result<Option<reelway_store::TierConfig>> {
         if self.tier.size.as_u64() == 0 {
             return Ok(None);
@@ -316,7 +318,7 @@ impl Config {
     }
 }
 
-/// The line (from 1) on which `key` ("rtp.mtu") has its value.
+/// Returns the line (from 1) of the value of `key` ("rtp.mtu").
 fn line_of(text: &str, key: &str) -> Option<usize> {
     let (section, name) = key.split_once('.')?;
     let document = toml::de::DeTable::parse(text).ok()?;
@@ -330,13 +332,13 @@ fn line_of(text: &str, key: &str) -> Option<usize> {
     Some(text.get(..start)?.matches('\n').count() + 1)
 }
 
-/// A size on the command line.
+/// Parses a size on the command line.
 pub fn size(text: &str) -> Result<ByteSize, String> {
     text.parse()
         .map_err(|_| "must be a number of bytes with its unit, such as 256MiB or 2GiB".to_owned())
 }
 
-/// An address on the command line.
+/// Parses a socket address on the command line.
 pub fn socket_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         "must be an IP address with a port, such as 127.0.0.1:9554 or [::]:9554".to_owned()

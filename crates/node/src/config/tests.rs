@@ -9,8 +9,8 @@ fn the_reference_shows_the_defaults() {
 
 #[test]
 fn the_reference_shows_every_key() {
-    // A struct with a key that the reference lacks would still parse; so the reference must
-    // not parse when a default is removed from under it. Count keys instead.
+    // A key that the reference lacks would get its default, so parsing the reference does not
+    // reveal it. Count keys instead.
     let table: toml::Table = toml::from_str(REFERENCE).unwrap();
     let shown: usize = table
         .values()
@@ -34,7 +34,7 @@ fn the_reference_shows_every_key() {
     ];
     let keys = debug
         .lines()
-        // Sources have none by default; their keys are judged in `sources.rs`.
+        // There are no sources by default; their keys are checked in `sources.rs`.
         .filter(|line| line.contains(": ") && !line.contains(" source: ["))
         .filter(|line| {
             !sections

@@ -1,4 +1,4 @@
-//! Films made up of numbers, and a reader of our own fragments that is not our writer.
+//! Synthetic films, and a reader of fragments that is independent of our writer.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use reelway_media::{
 };
 use reelway_package::{Part, Segment};
 
-/// A track and its samples in the making.
+/// A track under construction, and its samples.
 #[derive(Debug)]
 pub struct Made {
     pub track: Track,
@@ -20,7 +20,7 @@ pub struct Made {
 
 pub const UNITY: [i32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 
-/// A picture track of these samples.
+/// Returns a picture track of these samples.
 pub fn picture(id: u32, timescale: u32, shift: i64, samples: Vec<Sample>) -> Made {
     let codec = Codec::H264(H264Config {
         fourcc: *b"avc1",
@@ -40,7 +40,7 @@ pub fn picture(id: u32, timescale: u32, shift: i64, samples: Vec<Sample>) -> Mad
     made
 }
 
-/// A sound track of these samples.
+/// Returns a sound track of these samples.
 pub fn sound(id: u32, rate: u32, shift: i64, samples: Vec<Sample>) -> Made {
     let codec = Codec::Aac(AacConfig {
         config: vec![0x11, 0x90],
@@ -77,7 +77,7 @@ fn made(
     }
 }
 
-/// The groups of samples as `media` makes them.
+/// Groups the samples as `media` does.
 fn groups(made: &Made) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut dts = made.first_dts;
@@ -107,7 +107,7 @@ fn groups(made: &Made) -> Vec<Group> {
     groups
 }
 
-/// A film of these tracks.
+/// Returns a film of these tracks.
 pub fn film(tracks: Vec<Made>) -> (Arc<Title>, Vec<SampleTable>) {
     let mut title = Title {
         name: Some("A <film>".into()),
@@ -128,7 +128,7 @@ pub fn film(tracks: Vec<Made>) -> (Arc<Title>, Vec<SampleTable>) {
     (Arc::new(title), tables)
 }
 
-/// Samples one after the other in the file from `offset` on, all of one size and duration, all sync.
+/// Returns consecutive samples in the file from `offset`, all of one size and duration, all sync.
 pub fn even(count: u32, offset: u64, size: u32, duration: u32) -> Vec<Sample> {
     (0..count)
         .map(|n| Sample {
@@ -141,13 +141,15 @@ pub fn even(count: u32, offset: u64, size: u32, duration: u32) -> Vec<Sample> {
         .collect()
 }
 
-/// Pictures of GOPs of `gop` pictures in the order I P B B P B B …, each lasting `duration`.
+/// Returns pictures in GOPs of `gop` pictures in the order I P B B P B B …, each lasting
+/// `duration`.
 pub fn gops(count: u32, gop: u32, offset: u64, duration: u32) -> Vec<Sample> {
     let mut samples = Vec::new();
     let mut at = offset;
     for n in 0..count {
         let place = n % gop;
-        // Shown places in decode order: 0, then 3 1 2, 6 4 5, …; what is left over at a GOP's end in order.
+        // Presentation positions in decode order: 0, then 3 1 2, 6 4 5, …; the rest of a GOP in
+        // order.
         let left = (gop - 1) % 3;
         let shown = match place {
             0 => 0,
@@ -171,7 +173,7 @@ pub fn gops(count: u32, gop: u32, offset: u64, duration: u32) -> Vec<Sample> {
     samples
 }
 
-/// A sample as a fragment tells it.
+/// A sample as described by a fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     pub decoded: i64,
@@ -186,14 +188,14 @@ pub struct Told {
 pub struct ReadBack {
     /// `tfdt` of each fragment.
     pub tfdt: Vec<i64>,
-    /// Where the last sample ends.
+    /// End of the last sample.
     pub end: i64,
     pub samples: Vec<Told>,
-    /// Ranges of the film, as they come.
+    /// Ranges of the film in order.
     pub film: Vec<std::ops::Range<u64>>,
 }
 
-/// Reads a segment as a player does; panics where it is not as it should be.
+/// Reads a segment as a player does. Panics if the segment is invalid.
 pub fn read_back(segment: &Segment) -> ReadBack {
     let mut out = ReadBack::default();
     let mut head: Vec<u8> = Vec::new();
@@ -289,7 +291,7 @@ pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
-/// The body of the first box of this kind among boxes that lie beside each other.
+/// Returns the body of the first box of this kind in a sequence of boxes.
 pub fn find<'a>(mut boxes: &'a [u8], kind: &[u8; 4]) -> &'a [u8] {
     loop {
         assert!(!boxes.is_empty(), "no {}", String::from_utf8_lossy(kind));

@@ -1,4 +1,4 @@
-//! The memory of a lane: which streams it has, and when each of them is due.
+//! The state of a lane: its streams, and when each of them is due.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,26 +22,27 @@ pub struct Lane<H: Host> {
     free: Vec<u32>,
     places: FixedMap<StreamId, u32>,
     pub(super) wheel: Wheel,
-    /// Looks within a turn that has begun, by time.
+    /// Streams to be looked at within a turn that has begun, by time.
     pub(super) soon: BinaryHeap<Reverse<(u64, u32)>>,
-    /// When each stream is to be walked, by its place: 0 not by the wheel, [`AT_WORK`] now. Beside the streams, so that
-    /// who is not due is not fetched.
+    /// When each stream is to be walked, by place: 0 if it is not in the wheel, [`AT_WORK`] if it
+    /// is being walked. Kept outside the streams, so that streams that are not due need not be
+    /// loaded into the cache.
     pub(super) armed: Vec<u64>,
     /// Whether a stream's packets pass a limited link, by its place.
     pub(super) limited: Vec<bool>,
     pub(super) walk: Walk,
-    /// Streams that could send and wait for room on a limited link.
+    /// Streams that could send but wait for room on a limited link.
     pub(super) waiting: Waiting,
     /// Streams whose receivers miss packets.
     pub(super) resending: Resending,
     pub(super) effects: Effects<H>,
-    /// Scratch lists, kept so that a turn allocates nothing.
+    /// Scratch buffers, kept so that a turn allocates nothing.
     pub(super) entries: Vec<(u32, u64)>,
     pub(super) dues: Vec<Due>,
 }
 
 impl<H: Host> Lane<H> {
-    /// Lane number `number`, without streams.
+    /// Creates lane number `number`, without streams.
     pub fn new(number: usize, now: u64) -> Lane<H> {
         Lane {
             number,
@@ -61,34 +62,34 @@ impl<H: Host> Lane<H> {
         }
     }
 
-    /// The next thing to be done for a stream, and its place.
+    /// Returns the next effect to be carried out, with the place of its stream.
     pub fn effect(&mut self) -> Option<(u32, Effect<H>)> {
         self.effects.pop()
     }
 
-    /// Places there are, some of them without a stream.
+    /// Returns the number of places, including those without a stream.
     pub fn places(&self) -> u32 {
         self.streams.len() as u32
     }
 
-    /// The place of a stream.
+    /// Returns the place of a stream.
     pub fn place_of(&self, id: StreamId) -> Option<u32> {
         self.places.get(&id).copied()
     }
 
-    /// The stream in a place.
+    /// Returns the stream in a place.
     pub fn stream(&self, place: u32) -> Option<&Stream<H>> {
         self.streams.get(place as usize)?.as_deref()
     }
 
-    /// The stream in a place, to change what is its caller's.
+    /// Returns the stream in a place, to change the caller's parts of it.
     pub fn stream_mut(&mut self, place: u32) -> Option<&mut Stream<H>> {
         self.streams.get_mut(place as usize)?.as_deref_mut()
     }
 
-    /// Gives a stream a place.
+    /// Assigns a place to a stream.
     pub(super) fn put(&mut self, mut stream: Box<Stream<H>>) -> u32 {
-        // It is on no list of this lane.
+        // It is not in any list of this lane.
         stream.is_resending = false;
         let place = self.free.pop().unwrap_or(self.streams.len() as u32);
         stream.place = place;
@@ -98,7 +99,8 @@ impl<H: Host> Lane<H> {
             self.armed.push(0);
             self.limited.push(false);
         }
-        // Where the one before was touched, the place is walked next, and only once.
+        // If the place's previous stream was touched, the place is already listed, and is walked
+        // only once.
         if self.armed[place as usize] != AT_WORK {
             self.armed[place as usize] = 0;
         }
@@ -107,7 +109,7 @@ impl<H: Host> Lane<H> {
         place
     }
 
-    /// Takes a stream out, to be stopped.
+    /// Removes a stream that is to be stopped.
     pub fn remove(&mut self, id: StreamId) -> Option<Box<Stream<H>>> {
         let place = self.places.remove(&id)?;
         let stream = self.streams[place as usize].take()?;
@@ -115,14 +117,14 @@ impl<H: Host> Lane<H> {
         Some(stream)
     }
 
-    /// Whether another lane may take a stream over: while it plays, and once, so that what its owner says
-    /// goes at most over one lane on to another and stays in order.
+    /// Returns whether another lane may take over a stream: only while it plays, and only once, so
+    /// that its owner's commands are forwarded by at most one lane and stay in order.
     pub fn may_move(&self, place: u32) -> bool {
         self.stream(place)
             .is_some_and(|stream| stream.state() == State::Playing && !stream.moved)
     }
 
-    /// Takes the stream in a place out, for another lane.
+    /// Removes the stream in a place, for another lane.
     pub fn take_over(&mut self, place: u32) -> Option<Box<Stream<H>>> {
         let id = self.stream(place)?.id();
         let mut stream = self.remove(id)?;
@@ -130,7 +132,8 @@ impl<H: Host> Lane<H> {
         Some(stream)
     }
 
-    /// Forgets who is due when: for a lane that was left in the middle of a turn, and all of whose streams have failed.
+    /// Forgets when streams are due: for a lane that was interrupted in the middle of a turn, and
+    /// all of whose streams have failed.
     pub fn reset(&mut self, now: u64) {
         self.wheel = Wheel::new(now / TURN);
         self.soon.clear();
@@ -142,14 +145,14 @@ impl<H: Host> Lane<H> {
         self.resending = Resending::default();
     }
 
-    /// When the lane is to be looked at again, at `now`.
+    /// Returns when the lane is to be looked at again, given the time `now`.
     pub fn next_turn(&self, now: u64) -> Option<u64> {
         let turn = self.wheel.next_filled().map(|turn| turn * TURN);
         let soon = self.soon.peek().map(|Reverse((at, _))| *at);
-        // Links drain while nobody looks; what is missed has room again in the next turn.
+        // Links drain in the meantime, and lost packets may be sent again in the next turn.
         let looks = self.waiting.anyone() || self.resending.anyone();
         let line = looks.then(|| (now / TURN + 1) * TURN);
-        // Something has come up since the last turn.
+        // A stream was touched since the last turn.
         let touched = (!self.walk.work.is_empty()).then_some(now);
         let times = turn.into_iter().chain(soon).chain(line).chain(touched);
         times.min()

@@ -1,4 +1,4 @@
-//! What a lane is told of its streams.
+//! The caller's commands and answers for single streams.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::play::{State, StreamId};
 use crate::stream::Stream;
 
 impl<H: Host> Lane<H> {
-    /// Does something with a stream, if it is here; its place.
+    /// Calls `work` with a stream, if it is in this lane, and returns its place.
     fn with<T>(
         &mut self,
         id: StreamId,
@@ -26,7 +26,7 @@ impl<H: Host> Lane<H> {
         Some((place, work(stream, &mut self.effects)))
     }
 
-    /// Takes a stream, and prepares it.
+    /// Accepts a new stream, and prepares it.
     pub fn add(&mut self, stream: Box<Stream<H>>) {
         let (start, end) = stream.wish;
         let place = self.put(stream);
@@ -35,34 +35,34 @@ impl<H: Host> Lane<H> {
         }
     }
 
-    /// Takes a stream that another lane has sent so far.
+    /// Accepts a stream that another lane has sent so far.
     pub fn arrive(&mut self, stream: Box<Stream<H>>, now: u64) {
         let place = self.put(stream);
         self.will_resend(place);
         self.touch(place, now);
     }
 
-    /// Begins to send what is ready; as soon as it is, if it is not yet.
+    /// Begins to send a stream as soon as it is ready.
     pub fn go(&mut self, id: StreamId, now: u64) {
         if let Some((place, ())) = self.with(id, |stream, effects| stream.go(now, effects)) {
             self.touch(place, now);
         }
     }
 
-    /// Sends by this schedule from the next beginning on.
+    /// Sets the schedule by which a stream is sent from its next beginning on.
     pub fn send_by(&mut self, id: StreamId, schedule: Option<Arc<Schedule>>, now: u64) {
         if let Some((place, ())) = self.with(id, |stream, _| stream.schedule = schedule) {
             self.touch(place, now);
         }
     }
 
-    /// Has a stream stand still; the presentation time at which it does.
+    /// Pauses a stream, and returns the presentation time at which it pauses.
     pub fn pause(&mut self, id: StreamId, now: u64) -> Option<Nanos> {
         let (_, position) = self.with(id, |stream, effects| stream.pause(now, effects))?;
         Some(position)
     }
 
-    /// Prepares to go on where the stream stands.
+    /// Prepares a stream to continue at its position.
     pub fn resume(&mut self, id: StreamId, reply: H::Reply, now: u64) {
         if let Some((place, ())) =
             self.with(id, |stream, effects| stream.resume(reply, now, effects))
@@ -71,14 +71,14 @@ impl<H: Host> Lane<H> {
         }
     }
 
-    /// Leaves the place a stream is at, and prepares another.
+    /// Moves a stream to another position, and prepares it there.
     pub fn seek(&mut self, id: StreamId, start: Nanos, end: Option<Nanos>, reply: H::Reply) {
         self.with(id, |stream, effects| {
             stream.seek(start, end, Some(reply), effects);
         });
     }
 
-    /// Takes in where a stream begins ([`Effect::Locate`](crate::Effect::Locate)).
+    /// Accepts where a stream begins ([`Effect::Locate`](crate::Effect::Locate)).
     pub fn located(
         &mut self,
         id: StreamId,
@@ -91,7 +91,8 @@ impl<H: Host> Lane<H> {
         });
     }
 
-    /// Takes in a group ([`Effect::Want`](crate::Effect::Want)): of which of the stream's beginnings, which track, and its number.
+    /// Accepts a group ([`Effect::Want`](crate::Effect::Want)), identified by the number of the
+    /// stream's beginning, the track and the group's number.
     pub fn planned(
         &mut self,
         id: StreamId,
@@ -110,21 +111,22 @@ impl<H: Host> Lane<H> {
         }
     }
 
-    /// The receiver of a track misses packets with these sequence numbers.
+    /// Records that the receiver of a track misses packets with these sequence numbers.
     pub fn missed(&mut self, id: StreamId, track: usize, lost: &[u16]) {
         if let Some((place, ())) = self.with(id, |stream, _| stream.miss(track, lost)) {
             self.will_resend(place);
         }
     }
 
-    /// The stream in a place cannot go on.
+    /// Handles an error after which the stream in a place cannot go on.
     pub fn fail(&mut self, place: u32, error: StreamError) {
         if let Some(stream) = self.streams[place as usize].as_deref_mut() {
             stream.fail(error, &mut self.effects);
         }
     }
 
-    /// Everything stood still for `nanos`, which is nobody's fault: all streams go on that much later. How many do.
+    /// Records that the whole server stood still for `nanos`: the timetables of all playing streams
+    /// move by that much. Returns the number of these streams.
     pub fn stood_still(&mut self, nanos: u64) -> usize {
         self.walk.stood_still = true;
         let streams = self.streams.iter_mut().flatten();

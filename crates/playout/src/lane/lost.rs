@@ -1,4 +1,5 @@
-//! Packets that receivers miss are sent again behind all that is due, streams in turn.
+//! Retransmission of packets that receivers miss: after all packets that are due, one stream
+//! at a time.
 
 use super::body::Lane;
 use super::state::Current;
@@ -11,14 +12,14 @@ use crate::pacing::TURN;
 pub struct Lost {
     /// The stream's place.
     pub place: u32,
-    /// Index among the stream's tracks.
+    /// Index into the stream's tracks.
     pub track: usize,
-    /// Which packet it is.
+    /// The position of the packet.
     pub at: PacketPlace,
 }
 
 impl<H: Host> Lane<H> {
-    /// The receiver of a stream may miss packets that can be sent again.
+    /// Lists a stream whose receiver may miss packets that can be sent again.
     pub(super) fn will_resend(&mut self, place: u32) {
         if let Some(stream) = self.streams[place as usize].as_deref_mut()
             && stream.resends()
@@ -28,8 +29,8 @@ impl<H: Host> Lane<H> {
         }
     }
 
-    /// The next packet to be sent again in this turn, if its millisecond has room. What became of it [`Lane::resent`] is
-    /// to be told before the next one is asked for.
+    /// Returns the next packet to be sent again in this turn, if its millisecond has room. The
+    /// outcome must be reported to [`Lane::resent`] before the next call.
     pub fn next_lost(&mut self, now: u64) -> Option<Lost> {
         loop {
             let current = match self.resending.current {
@@ -45,7 +46,7 @@ impl<H: Host> Lane<H> {
         }
     }
 
-    /// The next stream that may send again.
+    /// Returns the next stream that may retransmit.
     fn next_who_lost(&mut self, now: u64) -> Option<Current> {
         let resending = &mut self.resending;
         if resending.left == 0 {
@@ -63,7 +64,7 @@ impl<H: Host> Lane<H> {
         })
     }
 
-    /// The next packet of the stream at hand.
+    /// Returns the next packet of the current stream.
     fn next_of(&mut self, mut current: Current, now: u64) -> Option<Lost> {
         let (lane, left) = (self.number, self.resending.left);
         let stream = self.streams[current.place as usize].as_deref_mut()?;
@@ -85,7 +86,8 @@ impl<H: Host> Lane<H> {
         None
     }
 
-    /// A packet was sent again by `after`, with so many bytes of RTP; `None`: the kernel had no room for it.
+    /// Records that a packet was sent again by `after`, with this many bytes of RTP; `None`: the
+    /// kernel had no room for it.
     pub fn resent(&mut self, lost: &Lost, bytes: Option<u32>, after: u64) {
         let Some(stream) = self.streams[lost.place as usize].as_deref_mut() else {
             return;
@@ -105,7 +107,7 @@ impl<H: Host> Lane<H> {
         }
     }
 
-    /// The stream in a place has sent again what it may in this turn.
+    /// Completes a stream that has sent again all it may in this turn.
     fn is_done_for_now(&mut self, place: u32, now: u64) {
         // The stream may have left, and another one may have its place.
         let Some(stream) = self.streams[place as usize].as_deref_mut() else {

@@ -1,7 +1,7 @@
-//! A lane: all streams of one thread, turn by turn.
+//! A lane: all streams of one thread, processed turn by turn.
 //!
-//! In each turn the streams that are due in it are walked in the order of their places in memory, some at a time, and what
-//! they may send is handed to the caller:
+//! In each turn the streams that are due are walked in the order of their places in memory, some at
+//! a time, and the packets that they may send are handed to the caller:
 //!
 //! ```text
 //!  turn ─▶ poll ─▶ packets to be sent ─▶ taken ─▶ settle ─┐      next_lost ─▶ resent ─┐
@@ -9,16 +9,16 @@
 //!           └──────────── until nothing is due ───────────┘         └─────────────────┘
 //! ```
 //!
-//! Whatever is called, what is to be done outside is asked for afterwards with [`Lane::effect`].
+//! After each call, the caller fetches the effects to be carried out with [`Lane::effect`].
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
-//! | `body.rs` | the lane's memory: places, who is due when |
-//! | `state.rs` | what it keeps of a turn, and of who waits |
-//! | `commands.rs` | what the caller tells of streams |
+//! | `body.rs` | the lane's state: places, and when streams are due |
+//! | `state.rs` | the state of a turn, of waiting streams and of retransmission |
+//! | `commands.rs` | the caller's commands for streams |
 //! | `walk.rs` | a turn |
 //! | `waiting.rs` | streams that wait for room on a limited link |
-//! | `lost.rs` | packets that are sent again, behind all that is due |
+//! | `lost.rs` | retransmission, after all packets that are due |
 
 mod body;
 mod commands;

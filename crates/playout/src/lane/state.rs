@@ -1,4 +1,4 @@
-//! What a lane keeps of a turn, of those who wait for a link, and of those who send again.
+//! The state of a turn, of streams that wait for a link, and of streams that retransmit.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -7,44 +7,45 @@ use std::sync::Arc;
 use crate::link::Way;
 use crate::pacing::TURN;
 
-/// A stream in the list of those walked now.
+/// Marks a stream in the list of those being walked.
 pub(super) const AT_WORK: u64 = u64::MAX;
 
-/// A stream that waits for a link.
+/// Marks a stream that waits for a link.
 pub(super) const IN_LINE: u64 = AT_WORK - 1;
 
-/// Parts of a turn that are walked one after the other, so that what is due early leaves before what is due late: a turn
-/// of two thousand streams takes most of its millisecond. Within one, streams are walked in the order of their places.
+/// The parts into which a turn is divided. They are walked one after the other, so that packets due
+/// early leave before those due late: a turn of two thousand streams takes most of its millisecond.
+/// Within a part, streams are walked in the order of their places.
 pub(super) const PART: u64 = TURN / 16;
 
-/// Where the walk of a turn stands.
+/// The progress of a turn's walk.
 #[derive(Default)]
 pub(super) struct Walk {
     /// Streams to walk now, each with the part of the turn in which it is due.
     pub work: Vec<(u64, u32)>,
-    /// Those of them that have waited for a limited link; then they go into `work`.
+    /// Those that have waited for a limited link; they are then moved into `work`.
     pub served: Vec<(u64, u32)>,
-    /// The streams at hand.
+    /// The range of `work` that is being walked.
     pub first: usize,
     pub last: usize,
-    /// So many of those before have to be walked again in this turn.
+    /// How many of the streams already walked must be walked again in this turn.
     pub again: usize,
-    /// When the turn began, and when the streams at hand were looked at.
+    /// When the turn began, and when the current streams were looked at.
     pub began: u64,
     pub looked: u64,
-    /// When streams were last seen to.
+    /// When the last streams were settled.
     pub settled: u64,
-    /// What was late has been moved since.
+    /// Whether timetables were moved for a standstill since.
     pub stood_still: bool,
     pub waking: Waking,
 }
 
-/// Longest that streams looked at together take, ns, with ample room: tens of packets in a few sends. A lane that was away
-/// for longer had no processor meanwhile.
+/// The longest time that streams looked at together take, ns, with ample margin: tens of packets in
+/// a few sends. If a lane took longer, it had no processor meanwhile.
 const AT_MOST: u64 = 50_000_000;
 
-/// For how long the lane had no processor: it was woken late, or held up while it worked. That is not for want of time to
-/// send: it catches up at once, and nothing need be left out for it.
+/// For how long the lane had no processor: it was woken late, or was held up while it worked. This
+/// is no sign of overload: it catches up at once, and no frame must be left out because of it.
 #[derive(Default)]
 pub(super) struct Waking {
     late: u64,
@@ -52,11 +53,12 @@ pub(super) struct Waking {
 }
 
 impl Waking {
-    /// The lane slept, and was woken at `now` instead of `due`. Streams have as long again to catch up.
+    /// Records that the lane slept, and was woken at `now` instead of `due`. Streams have the same
+    /// time again to catch up.
     pub fn note(&mut self, due: u64, now: u64) {
         let mut late = now.saturating_sub(due);
         if late > AT_MOST {
-            // Who had not caught up yet is later by that.
+            // Streams that had not caught up yet are later by that time.
             late += self.excused(due);
         }
         if late >= self.excused(now) {
@@ -64,37 +66,37 @@ impl Waking {
         }
     }
 
-    /// The lane worked from `began` on, on few streams, and has done it by `now`.
+    /// Records that the lane worked on a few streams from `began` to `now`.
     pub fn worked(&mut self, began: u64, now: u64) {
         if now.saturating_sub(began) > AT_MOST {
             self.note(began, now);
         }
     }
 
-    /// Lateness that comes of it, ns.
+    /// Returns the lateness that this explains, ns.
     pub fn excused(&self, now: u64) -> u64 {
         if now < self.until { self.late } else { 0 }
     }
 }
 
-/// Those who wait for one way.
+/// The streams that wait for one path.
 pub(super) struct Line {
     pub way: Arc<Way>,
-    /// Streams by deadline.
+    /// Waiting streams, by deadline.
     pub streams: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
-/// All who wait, by the numbers of their ways.
+/// All waiting streams, by the numbers of their paths.
 #[derive(Default)]
 pub(super) struct Waiting(pub Vec<Option<Line>>);
 
 impl Waiting {
-    /// Whether any stream waits.
+    /// Returns whether any stream waits.
     pub fn anyone(&self) -> bool {
         self.0.iter().flatten().any(|line| !line.streams.is_empty())
     }
 
-    /// Nobody waits on lane number `lane` any more.
+    /// Removes all streams that wait on lane number `lane`.
     pub fn forget(&mut self, lane: usize) {
         for line in self.0.drain(..).flatten() {
             line.way.nothing_waits(lane);
@@ -113,11 +115,12 @@ impl Waiting {
     }
 }
 
-/// Packets that a lane sends again in a turn at most: a tenth of a processor. Thousands of receivers may ask at once, and
-/// nobody's packets may be late for it.
+/// The most packets that a lane sends again in a turn: a tenth of a processor. Thousands of
+/// receivers may ask at once, and no other packet may be late because of it.
 const RESENDS: u32 = 32;
 
-/// Streams of a lane whose receivers miss packets. Each in its turn: nobody waits for another one who asks all the time.
+/// Streams of a lane whose receivers miss packets. They take turns: none waits for another that
+/// asks all the time.
 #[derive(Default)]
 pub(super) struct Resending {
     pub places: VecDeque<u32>,
@@ -126,21 +129,21 @@ pub(super) struct Resending {
     pub left: u32,
     /// How many streams have not been looked at in this turn.
     pub streams: usize,
-    /// The stream at hand.
+    /// The current stream.
     pub current: Option<Current>,
 }
 
-/// A stream that sends again what its receiver misses.
+/// A stream whose lost packets are being sent again.
 #[derive(Clone, Copy)]
 pub(super) struct Current {
     pub place: u32,
     pub track: usize,
-    /// Packets for which its millisecond has room.
+    /// The number of packets for which its millisecond has room.
     pub room: u32,
 }
 
 impl Resending {
-    /// The lane is in this turn.
+    /// Begins turn number `turn`.
     pub fn begin(&mut self, turn: u64) {
         if turn != self.turn {
             (self.turn, self.left) = (turn, RESENDS);
@@ -148,7 +151,7 @@ impl Resending {
         self.streams = self.places.len();
     }
 
-    /// Whether there is any.
+    /// Returns whether any stream is listed.
     pub fn anyone(&self) -> bool {
         !self.places.is_empty()
     }

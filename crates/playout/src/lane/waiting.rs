@@ -1,4 +1,4 @@
-//! Streams that could send and wait for room on a limited link: the earliest deadline goes first.
+//! Streams that could send but wait for room on a limited link: the earliest deadline goes first.
 
 use std::cmp::Reverse;
 
@@ -7,7 +7,8 @@ use super::state::{AT_WORK, IN_LINE, PART};
 use crate::host::Host;
 
 impl<H: Host> Lane<H> {
-    /// Has a stream wait for room on its limited links; false: it may send nothing over any now.
+    /// Queues a stream for room on its limited links; returns false if it may not send anything
+    /// over any of them now.
     pub(super) fn line_up(&mut self, place: u32, now: u64) -> bool {
         let Some(stream) = self.streams[place as usize].as_deref_mut() else {
             return false;
@@ -22,8 +23,8 @@ impl<H: Host> Lane<H> {
         true
     }
 
-    /// Something has come up for a stream in line: another place in its film, by whose deadline it waits then. What waits by
-    /// the one of before is found to be of no use when its turn comes.
+    /// Handles a change of a waiting stream, such as a seek: it then waits with its new deadline.
+    /// Its previous entry is ignored when it comes up.
     pub(super) fn touch_in_line(&mut self, place: u32, now: u64) {
         let Some(stream) = self.streams[place as usize].as_deref() else {
             return;
@@ -41,13 +42,14 @@ impl<H: Host> Lane<H> {
         }
     }
 
-    /// Has those streams walked now for which their links have room, the earliest deadline first.
+    /// Lists the streams for which their links have room to be walked now, the
+    /// earliest deadline first.
     pub(super) fn serve_waiting(&mut self, now: u64) {
         let mut lines = std::mem::take(&mut self.waiting.0);
         for line in lines.iter_mut().flatten() {
             while let Some(Reverse((due, place))) = line.streams.peek().copied() {
                 let stream = self.streams[place as usize].as_deref_mut();
-                // A stream that has left, or another one in its place, does not wait.
+                // The stream may have left, and another one may have its place: neither waits.
                 let waits = self.armed[place as usize] == IN_LINE;
                 if let Some(stream) = stream.filter(|_| waits) {
                     if let Some(next) = stream.next_on_link(now)
@@ -61,7 +63,7 @@ impl<H: Host> Lane<H> {
                 line.streams.pop();
             }
         }
-        // Ways have links in common: of a link's deadlines the earliest is said.
+        // Paths share links: the earliest deadline of each link counts.
         let lines_there = || lines.iter().flatten();
         lines_there().for_each(|line| line.way.nothing_waits(self.number));
         for line in lines_there() {

@@ -11,11 +11,12 @@ use crate::pacing::TURN;
 use crate::rules::Due;
 use crate::stream::Stream;
 
-/// Streams whose packets are handed to the kernel together: so few that the times noted are those at
-/// which they left, to some 100 µs.
+/// How many streams' packets are handed to the kernel together: so few that recorded times are
+/// accurate to some 100 µs.
 const TOGETHER: usize = 32;
 
-/// Jobs of one [`Lane::poll`] at most, where streams have two tracks: all of them may be due when a thread is late.
+/// The most jobs of one [`Lane::poll`], with two tracks per stream: all of them may be due when a
+/// thread is late.
 pub const JOBS: usize = 2 * TOGETHER;
 
 /// Packets to be sent over UDP.
@@ -23,14 +24,15 @@ pub const JOBS: usize = 2 * TOGETHER;
 pub struct Job {
     /// The stream's place.
     pub place: u32,
-    /// Which of its packets.
+    /// Its packets.
     pub due: Due,
 }
 
 impl<H: Host> Lane<H> {
-    /// Begins a turn: gathers the streams to walk now.
+    /// Begins a turn: collects the streams to be walked now.
     pub fn turn(&mut self, now: u64) {
-        // What was due while it worked is late because there is much to do; it did not sleep.
+        // Streams that became due while the lane worked are late because of its load, not because
+        // it slept.
         let stood_still = std::mem::take(&mut self.walk.stood_still);
         if let Some(due) = self.next_turn(now)
             && due > self.walk.settled
@@ -38,12 +40,12 @@ impl<H: Host> Lane<H> {
         {
             self.walk.waking.note(due, now);
         }
-        // What is due before the end of the turn in which the walk began leaves.
+        // Packets due before the end of the turn in which the walk began leave.
         self.walk.began = now;
         let mut entries = std::mem::take(&mut self.entries);
         self.wheel.take(now / TURN, &mut entries);
         for (place, turn) in entries.drain(..) {
-            // Who was put elsewhere since is not due.
+            // A stream that was rescheduled since is not due.
             let at = self.armed[place as usize];
             if at / TURN == turn {
                 self.enlist(place, at, now);
@@ -61,7 +63,7 @@ impl<H: Host> Lane<H> {
         self.resending.begin(now / TURN);
     }
 
-    /// Walks those, too, for which limited links have room.
+    /// Adds the streams for which limited links have room.
     fn take_served(&mut self, now: u64) {
         self.serve_waiting(now);
         let Walk { work, served, .. } = &mut self.walk;
@@ -69,7 +71,8 @@ impl<H: Host> Lane<H> {
         work.sort_unstable();
     }
 
-    /// Has a stream walked now, once, among those due at `at`; one on a limited link when it has room there.
+    /// Adds a stream to those walked now, once, with those due at `at`; one on a limited link
+    /// follows when it has room there.
     fn enlist(&mut self, place: u32, at: u64, now: u64) {
         if self.armed[place as usize] >= IN_LINE {
             return;
@@ -81,7 +84,7 @@ impl<H: Host> Lane<H> {
         self.walk.work.push((at / PART, place));
     }
 
-    /// Walks a stream at once; one that waits in line for a limited link stays there.
+    /// Walks a stream at once; one that waits for a limited link keeps waiting.
     pub(super) fn touch(&mut self, place: u32, now: u64) {
         match self.armed[place as usize] {
             IN_LINE => self.touch_in_line(place, now),
@@ -89,17 +92,19 @@ impl<H: Host> Lane<H> {
         }
     }
 
-    /// The next streams of this turn, with what they may send: packets over UDP, and places of streams that may have
-    /// something for their connection ([`Lane::frame`]). False: nothing is due any more. Once all of it has been
-    /// seen to, [`Lane::settle`] is to be called.
+    /// Looks at the next streams of this turn, and returns what they may send: packets over UDP,
+    /// and places of streams that may have something for their connection ([`Lane::frame`]).
+    /// Returns false if nothing is due any more. When all of it has been handled, [`Lane::settle`]
+    /// must be called.
     pub fn poll(&mut self, now: u64, jobs: &mut Vec<Job>, connections: &mut Vec<u32>) -> bool {
         let walk = &mut self.walk;
         if walk.first == walk.work.len() {
-            // A stream may come again in the same turn, with its next slice; bounded by its window.
+            // A stream may be walked several times in a turn, slice by slice; its
+            // window limits that.
             walk.work.truncate(walk.again);
             (walk.first, walk.again) = (0, 0);
             if walk.work.is_empty() {
-                // Those who lined up meanwhile.
+                // Streams that have queued meanwhile.
                 self.take_served(now);
             }
         }
@@ -117,7 +122,7 @@ impl<H: Host> Lane<H> {
             if stream.is_over(now) {
                 stream.end(&mut self.effects);
             } else if stream.has_no_room(now) {
-                // It lines up when this walk is settled.
+                // It is queued when this walk is settled.
             } else if stream.is_tcp() {
                 connections.push(*place);
             } else {
@@ -129,8 +134,9 @@ impl<H: Host> Lane<H> {
         self.walk.last > self.walk.first
     }
 
-    /// Fetches what sending these streams' packets will read: step by step for all of them, as one stream's
-    /// memory is found one piece behind the other, but many streams' do not depend on each other.
+    /// Prefetches what sending these streams' packets will read, step by step for all of them: the
+    /// memory of one stream is a chain of pointers, but different streams do not depend
+    /// on each other.
     fn prefetch(&self) {
         let Walk {
             work, first, last, ..
@@ -145,15 +151,16 @@ impl<H: Host> Lane<H> {
         }
     }
 
-    /// The place of the nth of the streams that [`Lane::poll`] has looked at.
+    /// Returns the place of the nth of the streams that [`Lane::poll`] has looked at.
     pub fn looked_at(&self, nth: usize) -> Option<u32> {
         let walk = &self.walk;
         let places = walk.work[walk.first..walk.last].get(nth);
         places.map(|(_, place)| *place)
     }
 
-    /// The kernel has taken the first `taken` packets of a job, by `after`, refused so many of the next, and had no room for
-    /// the rest, if there is one. The bytes of RTP sent.
+    /// Records that the kernel has taken the first `taken` packets of a job, by `after`, has
+    /// refused the next `refused` ones, and had no room for the others, if any. Returns the bytes
+    /// of RTP sent.
     pub fn taken(&mut self, job: &Job, (taken, refused): (u32, u32), after: u64) -> u64 {
         let Some(stream) = self.streams[job.place as usize].as_deref_mut() else {
             return 0;
@@ -165,9 +172,9 @@ impl<H: Host> Lane<H> {
         bytes
     }
 
-    /// How many frames the stream in a place may hand to its connection in a turn.
+    /// Returns how many frames the stream in a place may hand to its connection in a turn.
     pub fn frames(&self, place: u32) -> u32 {
-        // On a limited link the next one waits for room.
+        // On a limited link the next frame waits for room.
         if self.limited[place as usize] {
             1
         } else {
@@ -175,7 +182,7 @@ impl<H: Host> Lane<H> {
         }
     }
 
-    /// What the stream in a place may hand to its connection now.
+    /// Returns what the stream in a place may hand to its connection now.
     pub fn frame(&self, place: u32, now: u64) -> Frame {
         let stream = self.streams[place as usize].as_deref();
         stream.map_or(Frame::Nothing, |stream| {
@@ -183,7 +190,8 @@ impl<H: Host> Lane<H> {
         })
     }
 
-    /// A connection has taken the first `taken` of these packets, by `after`. The bytes of RTP sent.
+    /// Records that a connection has taken the first `taken` of these packets, by `after`. Returns
+    /// the bytes of RTP sent.
     pub fn wrote(&mut self, place: u32, due: &Due, taken: u32, after: u64) -> u64 {
         let stream = self.streams[place as usize].as_deref_mut();
         stream.map_or(0, |stream| {
@@ -191,14 +199,15 @@ impl<H: Host> Lane<H> {
         })
     }
 
-    /// Whether the connection of the stream in a place has room again ([`Frame::Look`]).
+    /// Accepts whether the connection of the stream in a place has room again ([`Frame::Look`]).
     pub fn connection(&mut self, place: u32, has_room: bool, now: u64) {
         if let Some(stream) = self.streams[place as usize].as_deref_mut() {
             stream.connection(has_room, now, &mut self.effects);
         }
     }
 
-    /// Puts the streams that [`Lane::poll`] has looked at where they are due next, while what it reads of them is still near.
+    /// Schedules the streams that [`Lane::poll`] has looked at, while their data is still
+    /// in the cache.
     pub fn settle(&mut self, now: u64) {
         for number in self.walk.first..self.walk.last {
             let entry = self.walk.work[number];
@@ -212,7 +221,7 @@ impl<H: Host> Lane<H> {
         self.walk.waking.worked(self.walk.looked, now);
     }
 
-    /// Puts a stream where it is to be looked at next; true if that is at once.
+    /// Schedules the next look at a stream; returns true if that is at once.
     fn look_again(&mut self, place: u32, now: u64) -> bool {
         let Walk { began, looked, .. } = self.walk;
         self.armed[place as usize] = 0;
@@ -229,7 +238,7 @@ impl<H: Host> Lane<H> {
         let Some(at) = stream.next_look(now, horizon) else {
             return false;
         };
-        // Only while the turn lasts: an overlong walk must not starve the streams of the next one.
+        // Only within the turn: an overlong walk must not starve the streams of the next one.
         if at <= now && now < horizon {
             if self.limited[place as usize] && self.line_up(place, now) {
                 return false;

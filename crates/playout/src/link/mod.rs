@@ -1,12 +1,13 @@
-//! The pacer of a link that carries only so much: what all lanes hand to it together never fills more than a short
-//! queue.
+//! The pacer of a link with a limited rate: what all lanes together hand to the link never fills
+//! more than a short queue.
 //!
-//! A link is a bucket that drains at its rate. What is handed over is added, and how long the bucket takes to drain is
-//! how long a packet waits in the link's queue. Packets whose time has come may fill it up to `queue`; packets that are
-//! sent ahead of their time only use what would be idle otherwise ([`AHEAD`]). So pictures that coincide are spread over
-//! the time for which receivers can hold them, and queues on the way stay short.
+//! A link is a bucket that drains at its rate. Bytes handed over are added to it, and the time that
+//! it takes to drain is the time that a packet waits in the link's queue. Packets that are due may
+//! fill it up to `queue`; packets that are sent ahead of their time use only capacity that would
+//! otherwise be idle ([`AHEAD`]). So coinciding pictures are spread over the time that receivers
+//! can buffer, and queues on the path stay short.
 //!
-//! What others send over the same link is counted as their speed together ([`Others`]).
+//! Traffic of other senders over the same link is counted as the sum of its rates ([`Others`]).
 //!
 //! The time is an argument. The counters are atomic, since the lanes of several threads share a link.
 
@@ -17,14 +18,14 @@ mod others;
 
 pub use others::Others;
 
-/// Longest queue, ns, in which packets that are ahead of their time may wait. One of half as much takes any slice: that is a
-/// turn, and the link would run dry before the next one.
+/// Longest queue, ns, in which packets ahead of their time may wait. A queue of less than half as
+/// much takes any slice: half is one turn, and the link would run dry before the next one.
 const AHEAD: u64 = 2_000_000;
 
-/// By how much another lane's deadline must be earlier, ns, to go first.
+/// By how much another lane's deadline must be earlier to go first, ns.
 const CLOSE: u64 = 2_000_000;
 
-/// One part in so many of a link is for streams, whatever others send.
+/// One part in this many of a link is reserved for streams, whatever others send.
 const LEAST: u64 = 8;
 
 /// No stream waits.
@@ -33,21 +34,21 @@ const NONE: u64 = u64::MAX;
 /// A link whose rate is limited.
 #[derive(Debug)]
 pub struct Link {
-    /// Bytes a second.
+    /// Bytes per second.
     rate: AtomicU64,
     /// Longest queue, ns.
     queue: u64,
-    /// When all that was handed over will have left, ns.
+    /// When everything handed over will have left, ns.
     drained: AtomicU64,
-    /// The earliest deadline that waits on each lane; [`NONE`].
+    /// The earliest deadline that waits on each lane, or [`NONE`].
     waiting: Box<[AtomicU64]>,
-    /// Bytes a second that others send.
+    /// Bytes per second that others send.
     others: AtomicU64,
 }
 
 impl Link {
-    /// A link that carries `rate` bytes a second, and in whose queue a packet may wait for `queue` ns; shared by so many
-    /// lanes.
+    /// Creates a link that carries `rate` bytes per second, and in whose queue a packet may wait
+    /// for `queue` ns; `lanes` lanes share it.
     pub fn new(rate: u64, queue: u64, lanes: usize) -> Link {
         Link {
             rate: AtomicU64::new(rate.max(1)),
@@ -58,25 +59,25 @@ impl Link {
         }
     }
 
-    /// Bytes a second that it carries.
+    /// Returns the bytes per second that it carries.
     pub fn rate(&self) -> u64 {
         self.rate.load(Ordering::Relaxed)
     }
 
-    /// From now on the link carries so many bytes a second.
+    /// Sets the bytes per second that the link carries from now on.
     pub fn set_rate(&self, rate: u64, now: u64) {
         self.rate.store(rate.max(1), Ordering::Relaxed);
-        // What was reckoned by a rate of nearly nothing does not hold up what comes.
+        // A backlog calculated with a rate close to zero must not delay later packets.
         let most = now.saturating_add(self.queue);
         self.drained.fetch_min(most, Ordering::Relaxed);
     }
 
-    /// From now on others send so many bytes a second over it.
+    /// Sets the bytes per second that others send over it from now on.
     pub fn set_others(&self, rate: u64) {
         self.others.store(rate, Ordering::Relaxed);
     }
 
-    /// How long the link takes for `bytes` beside what others send, ns.
+    /// Returns how long the link takes for `bytes` beside what others send, ns.
     fn takes(&self, bytes: u64) -> u64 {
         let rate = self.rate();
         let others = self.others.load(Ordering::Relaxed);
@@ -84,16 +85,18 @@ impl Link {
         (u128::from(bytes) * 1_000_000_000 / rate).min(u128::from(u64::MAX / 4)) as u64
     }
 
-    /// How long what is handed over now would wait, ns.
+    /// Returns how long packets handed over now would wait, ns.
     #[cfg(test)]
     fn backlog(&self, now: u64) -> u64 {
         self.drained.load(Ordering::Relaxed).saturating_sub(now)
     }
 
-    /// Takes room for `bytes` that are due at `deadline`, if there is any for lane number `lane`.
+    /// Reserves room for `bytes` that are due at `deadline`, if there is any for
+    /// lane number `lane`.
     fn take(&self, now: u64, bytes: u64, deadline: u64, lane: usize) -> bool {
         let time = self.takes(bytes);
-        // A slice may be more than the whole queue of a slow link: it leaves when the queue is shorter than `dry`.
+        // A slice may exceed the whole queue of a slow link: it leaves when the queue is shorter
+        // than `dry`.
         let (bound, dry) = if deadline > now.saturating_add(AHEAD) {
             if self.others_first(now, lane) {
                 return false;
@@ -114,14 +117,14 @@ impl Link {
             .is_ok()
     }
 
-    /// Whether a stream on another lane waits whose deadline is earlier.
+    /// Returns whether a stream with an earlier deadline waits on another lane.
     fn others_first(&self, deadline: u64, lane: usize) -> bool {
         self.waiting.iter().enumerate().any(|(number, waiting)| {
             number != lane && waiting.load(Ordering::Relaxed).saturating_add(CLOSE) < deadline
         })
     }
 
-    /// Adds what was handed over without asking.
+    /// Adds bytes that were handed over without a reservation.
     fn add(&self, now: u64, bytes: u64) {
         let time = self.takes(bytes);
         let after = |drained: u64| Some(drained.max(now) + time);
@@ -130,7 +133,7 @@ impl Link {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, after);
     }
 
-    /// Gives back room that was not used.
+    /// Returns room that was not used.
     fn give_back(&self, bytes: u64) {
         let time = self.takes(bytes);
         let after = |drained: u64| Some(drained.saturating_sub(time));
@@ -140,17 +143,18 @@ impl Link {
     }
 }
 
-/// The limited links that a stream's packets pass: all viewers' together, and an interface.
+/// The limited links that a stream's packets pass: the one shared by all viewers, and that
+/// of an interface.
 #[derive(Debug)]
 pub struct Way {
-    /// Its number, by which lanes keep those who wait for it.
+    /// Its number, by which lanes group the streams that wait for it.
     pub number: usize,
-    /// Each of them.
+    /// The links.
     pub links: Vec<Arc<Link>>,
 }
 
 impl Way {
-    /// Takes room for `bytes` that are due at `deadline` on all links, or on none.
+    /// Reserves room for `bytes` that are due at `deadline` on all links, or on none.
     pub fn take(&self, now: u64, bytes: u64, deadline: u64, lane: usize) -> bool {
         for (taken, link) in self.links.iter().enumerate() {
             if !link.take(now, bytes, deadline, lane) {
@@ -163,7 +167,7 @@ impl Way {
         true
     }
 
-    /// Sets right what was taken for `reserved` bytes, of which `sent` were handed over.
+    /// Corrects a reservation of `reserved` bytes, of which `sent` were handed over.
     pub fn settle(&self, now: u64, reserved: u64, sent: u64) {
         for link in &self.links {
             if sent > reserved {
@@ -174,7 +178,7 @@ impl Way {
         }
     }
 
-    /// Says that nothing waits on a lane.
+    /// Records that nothing waits on a lane.
     pub fn nothing_waits(&self, lane: usize) {
         for link in &self.links {
             if let Some(waiting) = link.waiting.get(lane) {
@@ -183,7 +187,7 @@ impl Way {
         }
     }
 
-    /// Says what waits on a lane with this deadline, on this way: nothing, or nothing earlier, was said before.
+    /// Records a deadline that waits on a lane for this path; the earliest recorded one counts.
     pub fn waits(&self, lane: usize, deadline: u64) {
         for link in &self.links {
             if let Some(waiting) = link.waiting.get(lane) {
@@ -206,7 +210,7 @@ mod tests {
 
     #[test]
     fn what_is_due_fills_the_queue_and_what_is_ahead_leaves_it_short() {
-        // 1 MB/s: 1000 bytes a millisecond.
+        // 1 MB/s: 1000 bytes per millisecond.
         let link = link(1_000_000, 20);
         let now = 1000 * MS;
         let ahead = now + 500 * MS;
@@ -302,7 +306,7 @@ mod tests {
         assert!(link.take(now, 5000, now, 0));
         assert!(!link.take(now, 1000, now + 2 * MS + 1, 0));
         assert!(link.take(now, 1000, now + 2 * MS, 0));
-        // A queue that is shorter bounds what is ahead, too.
+        // A shorter queue limits what is sent ahead, too.
         let short = Link::new(1_000_000, MS, 2);
         assert!(short.take(now, 500, now + 500 * MS, 0));
         assert!(!short.take(now, 501, now + 500 * MS, 0));
@@ -318,7 +322,7 @@ mod tests {
                 links: vec![Arc::new(link(1_000_000, 20))],
             };
             way.waits(1, now - earlier);
-            // The later of two deadlines says nothing.
+            // The later of two deadlines has no effect.
             way.waits(1, now + MS);
             way.take(now, 10_000, now, 0) && way.take(now, 1000, now, 0)
         };
@@ -362,7 +366,7 @@ mod tests {
                     sum += bytes;
                     let time = (at - from) + queue * MS;
                     let most = u128::from(rate) * u128::from(time) / 1_000_000_000;
-                    // A single slice may be larger than the queue.
+                    // A single slice may exceed the queue.
                     prop_assert!(u128::from(sum) <= most + 12_000 + sent.len() as u128);
                 }
             }

@@ -1,20 +1,22 @@
-//! What others than this sender's streams hand to a link: bodies over HTTP. The kernel lets a connection's bytes go at the
-//! connection's own speed; for as long as that takes, the streams have so much less of the link.
+//! What other senders than this sender's streams hand to a link: bodies over HTTP. The kernel sends
+//! a connection's bytes at the connection's own speed; while that lasts, the streams have that much
+//! less of the link.
 
 use std::collections::BTreeSet;
 
 use reelway_determinism::FixedMap;
 
-/// Most of a link, in percent, that is kept for others at a time. What they hand over beyond it is kept for longer.
+/// The largest part of a link, in percent, that is reserved for others at a time. Bytes beyond it
+/// extend the reservation in time.
 const MOST: u64 = 75;
 
-/// Bytes of others on their way, by the numbers of their connections.
+/// Bytes of others in transit, by connection number.
 #[derive(Debug, Default)]
 pub struct Others {
     flows: FixedMap<u64, Flow>,
-    /// The flows by their ends.
+    /// The flows by the time at which they end.
     ends: BTreeSet<(u64, u64)>,
-    /// Bytes a second of all flows.
+    /// The total rate of all flows, bytes per second.
     rate: u64,
 }
 
@@ -25,8 +27,8 @@ struct Flow {
 }
 
 impl Others {
-    /// A connection is handed `bytes`, which it sends at `speed` bytes a second; `None`: as fast as the link goes. `link`: what
-    /// the link carries, bytes a second.
+    /// Records that a connection is handed `bytes`, which it sends at `speed` bytes per second;
+    /// `None`: as fast as the link allows. `link` is the link's rate, bytes per second.
     pub fn hand_over(&mut self, now: u64, number: u64, bytes: u64, speed: Option<u64>, link: u64) {
         self.advance(now);
         let before = self.flows.get(&number).copied();
@@ -37,7 +39,7 @@ impl Others {
         let rate = speed.unwrap_or(link).min(room.max(link / 64)).max(1);
         let time = u128::from(bytes) * 1_000_000_000 / u128::from(rate);
         let time = time.min(u128::from(u64::MAX / 4)) as u64;
-        // What was handed over before leaves first, at the speed of now.
+        // Bytes handed over earlier leave first, at the current speed.
         let left = before.map_or(0, |flow| {
             let bytes = u128::from(flow.end - now) * u128::from(flow.rate);
             (bytes / u128::from(rate)).min(u128::from(u64::MAX / 4)) as u64
@@ -48,7 +50,7 @@ impl Others {
         self.rate += rate;
     }
 
-    /// Flows that have ended by `now` count no more.
+    /// Removes flows that have ended by `now`.
     pub fn advance(&mut self, now: u64) {
         while let Some((end, number)) = self.ends.first().copied()
             && end <= now
@@ -64,12 +66,12 @@ impl Others {
         self.rate -= flow.rate;
     }
 
-    /// Bytes a second of all of them.
+    /// Returns the total rate of all flows, bytes per second.
     pub fn rate(&self) -> u64 {
         self.rate
     }
 
-    /// When the next of them ends.
+    /// Returns when the next flow ends.
     pub fn next_end(&self) -> Option<u64> {
         self.ends.first().map(|(end, _)| *end)
     }
@@ -90,7 +92,7 @@ mod tests {
             (others.rate(), others.next_end()),
             (1_000_000, Some(100 * MS))
         );
-        // Half of it has left, and as much again comes.
+        // Half of it has left, and the same amount is added.
         others.hand_over(50 * MS, 1, 50_000, Some(1_000_000), 10_000_000);
         assert_eq!(others.next_end(), Some(150 * MS));
         others.hand_over(50 * MS, 2, 50_000, Some(500_000), 10_000_000);
@@ -118,7 +120,7 @@ mod tests {
         ) {
             const LINK: u64 = 12_500_000;
             let (mut others, mut now, mut kept, mut all) = (Others::default(), 0, 0u128, 0u128);
-            // From one change to the next the rate stays.
+            // The rate is constant between changes.
             let advance = |others: &mut Others, now: &mut u64, to: u64, kept: &mut u128| {
                 while *now < to {
                     let next = others.next_end().unwrap_or(to).min(to);

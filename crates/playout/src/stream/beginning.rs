@@ -1,4 +1,4 @@
-//! Beginning, standing still, going elsewhere, ending.
+//! Beginning, pausing, seeking and ending.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::host::{Host, Script};
 use crate::play::{PlayInfo, State, TrackInfo};
 
 impl<H: Host> Stream<H> {
-    /// Leaves the place it is at, and looks for the beginning of another.
+    /// Leaves the current position, and looks for the beginning of a new range.
     pub(crate) fn seek(
         &mut self,
         start: Nanos,
@@ -30,7 +30,7 @@ impl<H: Host> Stream<H> {
         self.go = false;
         self.over_at = None;
         self.slow = None;
-        // An older request that was not answered yet is overtaken.
+        // The new request replaces an older one that was not answered yet.
         self.reply = reply.or(self.reply.take());
         for track in &mut self.tracks {
             track.cursor.place(None, 0);
@@ -45,7 +45,7 @@ impl<H: Host> Stream<H> {
         self.does(locate, effects);
     }
 
-    /// Takes in where it begins.
+    /// Accepts the position at which it begins.
     pub(crate) fn located(
         &mut self,
         epoch: u32,
@@ -80,7 +80,7 @@ impl<H: Host> Stream<H> {
         self.check_ready(now, effects);
     }
 
-    /// Takes in a group. True if the stream waited for it to go on: it is to be looked at.
+    /// Accepts a group. Returns whether the stream was waiting for it, and must be looked at.
     pub(crate) fn planned(
         &mut self,
         (epoch, track, group): (u32, usize, usize),
@@ -129,12 +129,13 @@ impl<H: Host> Stream<H> {
         }
     }
 
-    /// What is sent ahead of its time begins ahead of it.
+    /// Sets the timetable so that packets sent ahead of their time begin ahead of it.
     fn begin_ahead(&mut self) {
         let heads = self.tracks.iter().filter_map(|track| track.cursor.head());
         let first = heads.map(|head| head.due).min().unwrap_or(self.film);
         self.lead = match &self.link {
-            // Its first packets may leave at once, and are not late while the link is busy with others' pictures.
+            // The first packets may leave at once, and are not late while the link is busy with
+            // other streams' pictures.
             Some(_) => BEGINS_LATER,
             None if self.script.outline().ahead() > 0 => (self.film - first).max(0),
             None => 0,
@@ -158,7 +159,7 @@ impl<H: Host> Stream<H> {
         }
     }
 
-    /// Begins to send what is ready.
+    /// Begins to send as soon as it is ready.
     pub(crate) fn go(&mut self, now: u64, effects: &mut Effects<H>) {
         match self.state {
             State::Ready => {
@@ -176,9 +177,9 @@ impl<H: Host> Stream<H> {
         }
     }
 
-    /// Stands still, and lets go of all memory. Where it does.
+    /// Pauses, and releases all memory. Returns the position.
     pub(crate) fn pause(&mut self, now: u64, effects: &mut Effects<H>) -> Nanos {
-        // Where the viewer is, not where they should be.
+        // The viewer's real position, not the one they should have reached.
         let now = now - self.lag(now);
         let position = self.position(now);
         match self.state {
@@ -200,7 +201,7 @@ impl<H: Host> Stream<H> {
         self.enter(State::Paused, effects);
     }
 
-    /// Prepares to go on where it stands.
+    /// Prepares to continue at its position.
     pub(crate) fn resume(&mut self, reply: H::Reply, now: u64, effects: &mut Effects<H>) {
         match self.state {
             State::Paused => {
@@ -210,7 +211,7 @@ impl<H: Host> Stream<H> {
                 self.want(now, effects);
                 self.check_ready(now, effects);
             }
-            // Already on its way: the answer is where it is.
+            // It has already begun or is ready: the answer is its current position.
             State::Playing | State::Ready => {
                 self.does(Effect::Answer(reply, Ok(self.play_info())), effects);
             }
@@ -222,7 +223,7 @@ impl<H: Host> Stream<H> {
         }
     }
 
-    /// Cannot go on.
+    /// Handles an error after which the stream cannot go on.
     pub(crate) fn fail(&mut self, error: StreamError, effects: &mut Effects<H>) {
         self.let_go();
         self.enter(State::Failed, effects);
@@ -233,7 +234,7 @@ impl<H: Host> Stream<H> {
         self.does(said, effects);
     }
 
-    /// Sends no more, for now or for good, and holds no memory.
+    /// Stops sending, temporarily or for good, and releases all memory.
     fn let_go(&mut self) {
         self.epoch += 1;
         self.over_at = None;
@@ -244,7 +245,7 @@ impl<H: Host> Stream<H> {
         }
     }
 
-    /// The range's end has been reached, and BYE is said.
+    /// Sends BYE when the end of the range has been reached.
     pub(crate) fn end(&mut self, effects: &mut Effects<H>) {
         self.does(Effect::Report { bye: true }, effects);
         self.bye = true;
@@ -253,13 +254,13 @@ impl<H: Host> Stream<H> {
         self.enter(State::Ended, effects);
     }
 
-    /// It is over for good, and has left its lane.
+    /// Stops for good; the stream has left its lane.
     pub fn stop(&mut self) {
         self.let_go();
         self.state = State::Stopped;
     }
 
-    /// Goes over to another lane: what it has asked for does not come there.
+    /// Prepares the move to another lane, which does not receive the answers to pending requests.
     pub(crate) fn leave_lane(&mut self) {
         self.moved = true;
         for track in &mut self.tracks {
@@ -268,7 +269,7 @@ impl<H: Host> Stream<H> {
         }
     }
 
-    /// Sender reports begin anew, with the next packets.
+    /// Restarts the sequence of sender reports with the next packets.
     pub(super) fn report_first(&mut self) {
         self.next_report = self.wall;
         self.reported = false;

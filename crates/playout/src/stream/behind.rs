@@ -1,4 +1,5 @@
-//! What happens when a stream is late: frames are left out, the timetable is moved, or its reader is disconnected.
+//! What happens when a stream is late: frames are left out, the timetable is moved, or the reader
+//! is disconnected.
 
 use super::body::Stream;
 use crate::effect::Effects;
@@ -6,23 +7,25 @@ use crate::error::StreamError;
 use crate::host::{Host, Script};
 use crate::play::State;
 
-/// How many times `drop_after` a picture is late that is left out with all that is decoded from it.
+/// The multiple of `drop_after` from which a late picture is left out with all pictures that are
+/// decoded from it.
 const LOST: u64 = 8;
 
-/// How long after the last packet BYE leaves at the earliest: players take it for the end even when
-/// packets are still waiting in their other socket. ffmpeg reads that of RTCP first, and loses what
-/// came while it had no processor.
+/// How long after the last packet BYE leaves at the earliest: players take BYE for the end even if
+/// packets still wait in their other socket. ffmpeg reads the RTCP socket first, and loses packets
+/// that arrived while it was not scheduled.
 const BEFORE_BYE: u64 = 1_000_000_000;
 /// How long after the last packet BYE leaves at the latest.
 const BYE_LATEST: u64 = 5_000_000_000;
 
 impl<H: Host> Stream<H> {
-    /// How far behind the stream is: the first packet that should have left.
+    /// Returns how far behind the stream is, by the first packet that should have left.
     pub(super) fn behind(&self, now: u64) -> u64 {
         now.saturating_sub(self.first_due().unwrap_or(now))
     }
 
-    /// How far behind its viewer is: by the first packet that should have left, or by a group that should be here.
+    /// Returns how far behind the viewer is, by the first packet that should have left or by a
+    /// group that should be in memory.
     pub(super) fn lag(&self, now: u64) -> u64 {
         let outline = self.script.outline();
         let tracks = self.tracks.iter();
@@ -32,14 +35,15 @@ impl<H: Host> Stream<H> {
             .max(now.saturating_sub(since.unwrap_or(now)))
     }
 
-    /// How much later than by its timetable it needs what comes next, ns: a stream that is so far behind goes on from where it
-    /// is, by a timetable that has been moved, or as fast as its reader reads.
+    /// Returns how much later than its timetable says the stream needs its next packets, ns: a
+    /// stream that is this far behind continues from its position, with a moved timetable or as
+    /// fast as the reader reads.
     pub(super) fn goes_on_later(&self, now: u64) -> u64 {
         let lag = self.lag(now);
         if lag > self.rules.catch_up { lag } else { 0 }
     }
 
-    /// Moves the timetable on by `nanos`: what was late is due now.
+    /// Moves the timetable by `nanos`: packets that were late are due now.
     pub(crate) fn shift(&mut self, nanos: u64) {
         self.wall += nanos;
         self.over_at = self.over_at.map(|at| at + nanos);
@@ -48,10 +52,10 @@ impl<H: Host> Stream<H> {
         self.mishap(|mishaps| mishaps.shifts += 1);
     }
 
-    /// Leaves out frames that are so late that this thread, or the way of its packets, has too much to
-    /// do, if no other frame needs them: what is left is decoded without a fault, as loss at random would
-    /// not be. They take no sequence numbers, so that nobody waits for them. A TCP reader's slowness is
-    /// their own, and they get everything.
+    /// Leaves out very late frames that no other frame needs: such lateness means that this thread
+    /// or the network path is overloaded. The other frames decode without errors, unlike after
+    /// random loss. Frames left out take no sequence numbers, so receivers do not wait for them.
+    /// TCP readers get everything, as only they themselves are slow.
     fn leave_out(&mut self, now: u64, effects: &mut Effects<H>) {
         if self.is_tcp() {
             return;
@@ -73,9 +77,9 @@ impl<H: Host> Stream<H> {
         }
     }
 
-    /// Leaves out the rest of a group of pictures that is [`LOST`] times as late, if the next one is due
-    /// already: who is that far behind would fall further, and what begins with a sync picture is decoded
-    /// without a fault.
+    /// Leaves out the rest of a group of pictures that is [`LOST`] times as late, if the next one
+    /// is already due: a stream that is this far behind would fall further behind, and a group that
+    /// begins with a sync sample decodes without errors.
     fn leave_group_out(&mut self, number: usize, now: u64) -> Result<(), StreamError> {
         let limit = now.saturating_sub(self.rules.drop_after.saturating_mul(LOST));
         let cursor = &self.tracks[number].cursor;
@@ -98,19 +102,20 @@ impl<H: Host> Stream<H> {
         Ok(())
     }
 
-    /// Leaves out the frame at hand.
+    /// Leaves out the current frame.
     fn skip(&mut self, track: usize) -> Result<(), StreamError> {
         self.mishap(|mishaps| mishaps.dropped += 1);
         self.tracks[track].cursor.skip()
     }
 
-    /// Sees to what is due beside packets. So much lateness (`excused`, ns) is no sign that there is too much to do.
+    /// Handles everything that is due besides packets. Lateness of `excused` ns does not count as a
+    /// sign of overload.
     pub(crate) fn look_after(&mut self, now: u64, excused: u64, effects: &mut Effects<H>) {
         if self.state != State::Playing {
             return;
         }
         let behind = self.behind(now);
-        // A stall beyond this moves the timetable, and nothing need be left out.
+        // A longer stall moves the timetable, and no frame must be left out.
         if behind <= self.rules.catch_up {
             self.leave_out(now.saturating_sub(excused), effects);
         }
@@ -120,7 +125,7 @@ impl<H: Host> Stream<H> {
         self.tally.position = self.position(now.saturating_sub(self.lag(now)));
         let starved =
             self.slow_since().is_none() && self.tracks.iter().any(|track| !track.cursor.is_ready());
-        // A plan that came late is our fault, a connection that takes no more is its reader's.
+        // A late plan is the server's fault, a connection that takes no more is the reader's.
         let ours = std::mem::replace(&mut self.starved, starved) || !self.is_tcp();
         if ours && behind > self.rules.catch_up {
             self.shift(behind);
@@ -138,7 +143,7 @@ impl<H: Host> Stream<H> {
         }
     }
 
-    /// Whether the range's end has been played.
+    /// Returns whether the end of the range has been played.
     pub(crate) fn is_over(&self, now: u64) -> bool {
         self.state == State::Playing && self.over_at.is_some_and(|at| at <= now)
     }

@@ -1,4 +1,4 @@
-//! The memory of a stream, and what is asked of it everywhere.
+//! The state of a stream, and accessors that are used everywhere.
 
 use std::mem::offset_of;
 use std::sync::Arc;
@@ -16,112 +16,113 @@ use crate::pacing::Window;
 use crate::play::{Mishaps, State, StreamId, Tally};
 use crate::rules::Rules;
 
-/// How long before it is sent a picture counts as taken, by sender reports. Pictures are sent by
-/// decode time and stamped with presentation time, which may be later by what reordering takes. A
-/// report of the moment of sending would then lie before the first packet's timestamp, and
-/// GStreamer throws such reports away: it would learn how sound and picture belong together 5 s
-/// later, and jump. More than a second ahead it throws away too.
+/// How long before it is sent a picture counts as captured in sender reports. Pictures are sent by
+/// decode time and stamped with presentation time, which reordering can make later. A report for
+/// the moment of sending would lie before the first packet's timestamp, and GStreamer discards such
+/// reports: it would synchronise sound and picture 5 s later, and jump. It also discards reports
+/// that are more than a second ahead.
 const CAPTURED: Nanos = 300_000_000;
 
-/// What a stream is made from.
+/// The parameters of a new stream.
 pub struct NewStream<H: Host> {
     /// Its number.
     pub id: StreamId,
-    /// What it sends.
+    /// The content that it sends.
     pub script: Arc<H::Script>,
     /// Its tracks.
     pub tracks: Vec<Track<H>>,
     /// How its packets are carried.
     pub carriage: Carriage,
-    /// Whether the kernel holds its packets until they are to depart.
+    /// Whether the kernel holds its packets until their departure time.
     pub held: bool,
     /// The limited links that its packets pass, if any.
     pub link: Option<Box<OnLink>>,
-    /// What all streams go by.
+    /// The rules for all streams.
     pub rules: Arc<Rules<H::Share>>,
-    /// Where it is to begin, and to end (none: at the film's end), presentation time.
+    /// Where it should begin and end (`None`: at the film's end), presentation time.
     pub wish: (Nanos, Option<Nanos>),
-    /// Where the answer goes that it is ready.
+    /// The destination of the answer that it is ready.
     pub reply: H::Reply,
-    /// What the caller keeps with it.
+    /// The data that the caller keeps with it.
     pub owner: H::Owner,
 }
 
-/// A stream of a lane. What a turn reads and writes of it comes first, in as few cache lines as it takes:
-/// other streams and the films' bytes have pushed them out since its last turn.
+/// A stream of a lane. The fields that a turn reads and writes come first, in as few cache lines as
+/// possible: other streams and the films' bytes have evicted them since its last turn.
 #[repr(C, align(64))]
 pub struct Stream<H: Host> {
     pub(crate) tally: Tally,
     pub(crate) state: State,
-    /// Whether the kernel holds packets until they are to depart.
+    /// Whether the kernel holds packets until their departure time.
     pub(super) held: bool,
-    /// When it last waited for a plan, that it is not blamed on the reader.
+    /// Whether it waited for a plan at the last look; then its lateness is not the reader's fault.
     pub(super) starved: bool,
-    /// The first sender report has left since the stream was put where it is.
+    /// Whether the first sender report has left since the stream was placed at its position.
     pub(super) reported: bool,
     /// How its packets are carried.
     pub(super) carriage: Carriage,
     /// Its tracks.
     pub tracks: Vec<Track<H>>,
-    /// Film time `film` leaves at `wall`.
+    /// Packets due at film time `film` leave at `wall`.
     pub(super) wall: u64,
     pub(super) film: Nanos,
     pub(crate) window: Window,
-    /// The kernel had no room, or a TCP reader was slow: not before this.
+    /// Not to be tried before this: the kernel had no room, or a TCP reader was slow.
     pub(crate) retry_at: u64,
-    /// When sender reports are due.
+    /// When the next sender reports are due.
     pub(super) next_report: u64,
     /// When BYE is due.
     pub(super) over_at: Option<u64>,
-    /// A TCP stream's connection took no more when it was last tried.
+    /// Present if a TCP stream's connection took no more when it was last tried.
     pub(super) slow: Option<Box<Slow<H::Share>>>,
     pub(super) rules: Arc<Rules<H::Share>>,
-    /// What to send by, if not the film's own times.
+    /// The schedule by which it sends, if not by the film's own times.
     pub(crate) schedule: Option<Arc<Schedule>>,
-    /// Presentation time it began with; the range's end.
+    /// The presentation time with which it began, and the end of the range.
     pub(super) start: Nanos,
     pub(super) end: Nanos,
     pub(super) script: Arc<H::Script>,
     /// The limited links that its packets pass, if any.
     pub(crate) link: Option<Box<OnLink>>,
-    /// Something of [`Stream::mishaps`] has changed since the caller last looked.
+    /// Whether [`Stream::mishaps`] has changed since the caller last looked.
     pub(super) has_news: bool,
 
-    /// What the caller keeps with it.
+    /// The data that the caller keeps with it.
     pub owner: H::Owner,
     pub(super) id: StreamId,
     /// Its place in the lane.
     pub(crate) place: u32,
-    /// Counts beginnings.
+    /// Counts the stream's beginnings.
     pub(super) epoch: u32,
     pub(super) mishaps: Mishaps,
-    /// The track that tells where the viewer is: the picture, if there is one.
+    /// The track that defines the viewer's position: the video track, if there is one.
     pub(super) leader: usize,
-    /// What was asked for last.
+    /// The last requested range.
     pub(crate) wish: (Nanos, Option<Nanos>),
-    /// Who waits for it to be ready.
+    /// The destination of the answer when it is ready.
     pub(super) reply: Option<H::Reply>,
-    /// Where it begins has been found, and not yet when its first packets leave.
+    /// Whether its beginning has been found, but not yet when its first packets leave.
     pub(super) found: bool,
-    /// How far ahead of its time the first packet left.
+    /// How far ahead of its time the first packet leaves.
     pub(super) lead: Nanos,
-    /// `go` came before it was ready.
+    /// Whether `go` was called before it was ready.
     pub(super) go: bool,
-    /// BYE was sent for what was sent.
+    /// Whether a BYE was sent for the packets sent so far.
     pub(super) bye: bool,
-    /// Whether another lane had it first.
+    /// Whether it came from another lane.
     pub(crate) moved: bool,
-    /// A TCP stream that was behind sends at most at twice the film's rate.
+    /// Not to send before this: a TCP stream that was behind sends at no more than twice
+    /// the film's rate.
     pub(super) not_before: u64,
-    /// It is listed among those whose receivers miss packets.
+    /// Whether it is listed among the streams whose receivers miss packets.
     pub(crate) is_resending: bool,
 }
 
-/// Bytes of [`Stream`] that a turn touches.
+/// The number of bytes of [`Stream`] that a turn touches.
 pub(super) const HOT: usize = 4 * LINE;
 
 impl<H: Host> Stream<H> {
-    /// A stream to be prepared.
+    /// Creates a stream that must be prepared.
     pub fn new(new: NewStream<H>) -> Stream<H> {
         const { assert!(offset_of!(Stream<H>, owner) + size_of::<usize>() <= HOT) };
         let NewStream {
@@ -143,7 +144,7 @@ impl<H: Host> Stream<H> {
                 position: wish.0,
                 ..Tally::default()
             },
-            // On a limited link its pacer says when packets leave.
+            // On a limited link its pacer decides when packets leave.
             held: held && link.is_none(),
             carriage,
             link,
@@ -182,47 +183,47 @@ impl<H: Host> Stream<H> {
         }
     }
 
-    /// Its number.
+    /// Returns its number.
     pub fn id(&self) -> StreamId {
         self.id
     }
 
-    /// What it does.
+    /// Returns its state.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// What it sends.
+    /// Returns the content that it sends.
     pub fn script(&self) -> &Arc<H::Script> {
         &self.script
     }
 
-    /// What it has done.
+    /// Returns its counters.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// What has happened to it.
+    /// Returns its rare events.
     pub fn mishaps(&self) -> &Mishaps {
         &self.mishaps
     }
 
-    /// What has happened to it, if that has changed since this was last asked.
+    /// Returns its rare events, if they have changed since the last call.
     pub fn news(&mut self) -> Option<&Mishaps> {
         std::mem::take(&mut self.has_news).then_some(&self.mishaps)
     }
 
-    /// Whether it is sent through a connection.
+    /// Returns whether it is sent over a TCP connection.
     pub fn is_tcp(&self) -> bool {
         self.carriage == Carriage::Tcp
     }
 
-    /// Whether BYE is still to be said when it is stopped.
+    /// Returns whether a BYE must still be sent when it is stopped.
     pub fn owes_bye(&self) -> bool {
         !self.bye
     }
 
-    /// Something has happened to it.
+    /// Records a rare event.
     pub(super) fn mishap(&mut self, note: impl FnOnce(&mut Mishaps)) {
         note(&mut self.mishaps);
         self.has_news = true;
@@ -237,18 +238,18 @@ impl<H: Host> Stream<H> {
         self.does(Effect::State(state), effects);
     }
 
-    /// When something due at this film time should leave.
+    /// Returns when packets due at this film time should leave.
     pub(super) fn wall_of(&self, film: Nanos) -> u64 {
         self.wall
             .saturating_add_signed(film.saturating_sub(self.film))
     }
 
-    /// What film time it is.
+    /// Returns the film time at `now`.
     pub(super) fn film_at(&self, now: u64) -> Nanos {
         self.film.saturating_add(now.wrapping_sub(self.wall) as i64)
     }
 
-    /// How far ahead of its time anything may leave.
+    /// Returns how far ahead of its time anything may leave.
     pub(super) fn most_ahead(&self) -> Nanos {
         let by_schedule = self.schedule.as_ref().map_or(0, |schedule| schedule.most());
         let by_link = self
@@ -258,12 +259,12 @@ impl<H: Host> Stream<H> {
         by_schedule.max(self.script.outline().ahead()).max(by_link)
     }
 
-    /// Whether an answer for this beginning of it is still of use.
+    /// Returns whether an answer for the beginning numbered `epoch` is still useful.
     pub fn is_at(&self, epoch: u32) -> bool {
         self.epoch == epoch
     }
 
-    /// The presentation time a viewer sees at `now`.
+    /// Returns the presentation time that the viewer sees at `now`.
     pub fn position(&self, now: u64) -> Nanos {
         match self.state {
             State::Playing => self
@@ -273,8 +274,9 @@ impl<H: Host> Stream<H> {
         }
     }
 
-    /// RTP timestamp of a track for the time `now`, for sender reports: one line through film
-    /// time and wall time, the same for all tracks, 300 ms ahead of what is being sent.
+    /// Returns the RTP timestamp of a track for the time `now`, for sender reports. Film time and
+    /// wall time are related linearly, with the same line for all tracks, 300 ms ahead of what is
+    /// being sent.
     pub fn rtp_now(&self, track: &Track<H>, now: u64) -> u32 {
         let captured = self.film_at(now).saturating_add(self.lead + CAPTURED);
         let outline = self.script.outline();

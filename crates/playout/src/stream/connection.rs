@@ -1,8 +1,10 @@
-//! A TCP stream whose connection takes no more, because its reader is slow or does not read at all. It keeps the film's
-//! bytes for a moment, within what all such streams may pin together; then it lets go of them and keeps only its place.
-//! Once the connection has room again it waits for its turn to have them back.
+//! A TCP stream whose connection takes no more, because the reader is slow or does not read at all.
+//! The stream keeps the film's bytes for a moment, within the memory that all such streams may pin
+//! together; then it releases them and keeps only its position. Once the connection has room again,
+//! it waits for its turn to get them back.
 //!
-//! The packet that was half written is copied by the connection's writer, so nothing of the film is needed until then.
+//! A partly written packet is copied by the connection's writer, so no film bytes are
+//! needed until then.
 
 use super::body::Stream;
 use super::slow::{Has, Slow};
@@ -14,43 +16,45 @@ use crate::pacing::TURN;
 use crate::play::State;
 use crate::rules::Due;
 
-/// How long a stream keeps film bytes that its connection does not take: a large picture may fill the connection for
-/// as long as the network needs for it.
+/// How long a stream keeps film bytes that its connection does not take: a large picture may fill
+/// the connection for as long as the network needs to carry it.
 const KEEPS: u64 = 200_000_000;
 
 /// The longest wait of a stream that is behind between two frames, ns.
 const MOST_BETWEEN: u64 = 50_000_000;
 
-/// How long after the request such a stream is due to get its bytes back: after all viewers who are on time.
+/// How long after the request such a stream is due to get its bytes back: after all streams that
+/// are on time.
 pub(super) const LAST: u64 = 1_000_000_000;
 
 impl<H: Host> Stream<H> {
-    /// Whether it has let go of the film's bytes.
+    /// Returns whether it has released the film's bytes.
     pub(super) fn has_let_go(&self) -> bool {
         let slow = self.slow.as_deref();
         slow.is_some_and(|slow| matches!(slow.has, Has::Place(_)))
     }
 
-    /// Whether its connection took no more when it was last tried.
+    /// Returns whether its connection took no more when it was last tried.
     pub(super) fn is_slow(&self) -> bool {
         self.slow.is_some()
     }
 
-    /// When the next packet was due, if its reader is why its plan is not here.
+    /// Returns when the next packet was due, if its plan is not in memory because the
+    /// reader is slow.
     pub(super) fn slow_since(&self) -> Option<u64> {
         let slow = self.slow.as_deref()?;
         let away = matches!(slow.has, Has::Place(_) | Has::BytesAgain { .. });
         away.then_some(slow.due)
     }
 
-    /// The timetable moves on.
+    /// Moves the timetable by `nanos`.
     pub(super) fn shift_slow(&mut self, nanos: u64) {
         if let Some(slow) = &mut self.slow {
             slow.due += nanos;
         }
     }
 
-    /// What it may hand to its connection now, of what is due before `horizon`.
+    /// Returns what it may hand to its connection now, of the packets due before `horizon`.
     pub(crate) fn frame(&self, now: u64, horizon: u64) -> Frame {
         if self.state != State::Playing || now < self.retry_at || now < self.not_before {
             return Frame::Nothing;
@@ -66,13 +70,14 @@ impl<H: Host> Stream<H> {
         else {
             return Frame::Nothing;
         };
-        // TCP paces itself: the frame goes as a whole.
+        // TCP does its own pacing, so the frame is written as a whole.
         let rest = unit.packets.len() as u32 - due.first;
         due.end = due.first + rest.min(TCP_PACKETS);
         Frame::Write(due)
     }
 
-    /// Notes that its connection took the first `taken` of these packets, by `after`. The bytes of RTP sent.
+    /// Records that the connection took the first `taken` of these packets, by `after`. Returns the
+    /// bytes of RTP sent.
     pub(crate) fn wrote(
         &mut self,
         due: &Due,
@@ -85,7 +90,7 @@ impl<H: Host> Stream<H> {
         };
         let whole = taken == unit.packets.len() as u32 - due.first;
         let bytes = self.gone(due, (taken, 0), after, effects);
-        // Behind: it catches up with twice the speed at which the film plays.
+        // It is behind, and catches up at twice the speed of the film.
         if whole && due.at + 2 * TURN < after {
             let next = self.first_due().unwrap_or(due.at);
             self.not_before = after + (next.saturating_sub(due.at) / 2).min(MOST_BETWEEN);
@@ -98,7 +103,7 @@ impl<H: Host> Stream<H> {
         bytes
     }
 
-    /// The connection took `taken` packets and has no room for more.
+    /// Records that the connection took `taken` packets and has no room for more.
     fn is_full(&mut self, taken: u32, now: u64) {
         if self.state != State::Playing {
             return;
@@ -132,7 +137,7 @@ impl<H: Host> Stream<H> {
         self.retry_at = slow.wait(now);
         self.slow = Some(Box::new(slow));
         if lets_go {
-            // What was asked for and comes now is not kept.
+            // Groups that were requested and arrive now are not kept.
             self.epoch += 1;
             for track in &mut self.tracks {
                 track.cursor.let_go();
@@ -140,15 +145,15 @@ impl<H: Host> Stream<H> {
         }
     }
 
-    /// Its caller has looked whether the connection of a stream that let go of its bytes has room again; whether it is its
-    /// turn to have them back is seen to here.
+    /// Accepts whether the connection of a stream that released its bytes has room again, as found
+    /// by the caller. Checks whether it is the stream's turn to get them back.
     pub(crate) fn connection(&mut self, has_room: bool, now: u64, effects: &mut Effects<H>) {
         let Some(mut slow) = self.slow.take() else {
             return;
         };
         if has_room && let Has::Place(ticket) = &mut slow.has {
             let part = self.rules.behind.take_in_turn(ticket, slow.blocks);
-            // Also where it has to wait for its turn it looks soon.
+            // It looks again soon even if it has to wait for its turn.
             slow.tries = 0;
             if let Some(part) = part {
                 slow.has = Has::BytesAgain { part };

@@ -1,4 +1,4 @@
-//! Packets that a receiver misses: found on the timetable, and sent again.
+//! Retransmission: packets that a receiver misses are looked up in the timetable and sent again.
 
 use std::sync::Arc;
 
@@ -13,21 +13,22 @@ use crate::group::Group;
 use crate::host::{Host, Script, Share};
 use crate::play::State;
 
-/// How long after it is asked for a group is due that was left behind: those who are on time come first.
+/// How long after the request a group that the track has left is due: streams that are on
+/// time come first.
 const DUE: u64 = 200_000_000;
 
-/// What is to be done with the packet that was asked for first.
+/// What happens to the first packet that waits to be sent again.
 enum Next {
-    /// It is to be sent, from there.
+    /// It is sent, from this position.
     Send(PacketPlace),
     /// It cannot be sent, or need not.
     Drop,
-    /// There is none, or it waits for its group.
+    /// There is none, or its group is not in memory yet.
     Nothing,
 }
 
 impl<H: Host> Stream<H> {
-    /// The receiver of a track misses packets with these sequence numbers.
+    /// Records that the receiver of a track misses packets with these sequence numbers.
     pub(crate) fn miss(&mut self, track: usize, lost: &[u16]) {
         if self.state != State::Playing {
             return;
@@ -41,7 +42,7 @@ impl<H: Host> Stream<H> {
         }
     }
 
-    /// Whether packets wait to be sent again.
+    /// Returns whether packets wait to be sent again.
     pub(crate) fn resends(&self) -> bool {
         let waiting = |track: &Track<H>| {
             let resend = track.resend.as_ref();
@@ -50,8 +51,9 @@ impl<H: Host> Stream<H> {
         self.state == State::Playing && self.tracks.iter().any(waiting)
     }
 
-    /// How many packets may leave in a millisecond, those sent again included: by the burst rule. A
-    /// stream whose rate fills that has its share on top, or it would never get anything again.
+    /// Returns how many packets may leave in a millisecond, including retransmissions, by the burst
+    /// rule. A stream whose rate uses all of that has an extra share, as otherwise it
+    /// could never retransmit.
     pub(crate) fn resend_cap(&self) -> u32 {
         let burst = u32::from(self.rules.burst);
         let needed = (0..self.tracks.len()).filter_map(|track| Some(self.slice(track)?.1));
@@ -61,14 +63,14 @@ impl<H: Host> Stream<H> {
         }
     }
 
-    /// The plan and bytes of a group that are here.
+    /// Returns the plan and bytes of a group if they are in memory.
     fn here(&self, track: usize, group: u32) -> Option<&Arc<Group<H::Bytes>>> {
         let track = self.tracks.get(track)?;
         let fetched = || track.resend.as_ref()?.fetched(group);
         track.cursor.group(group as usize).or_else(fetched)
     }
 
-    /// The packets around `place`, and the number of the one there.
+    /// Returns the packets around `place`, and the number of the packet at `place`.
     pub fn unit_at(&self, track: usize, place: PacketPlace) -> Option<(Unit<'_, H::Bytes>, u32)> {
         let bytes = self.here(track, place.group)?;
         let plan = &*bytes.plan;
@@ -96,7 +98,8 @@ impl<H: Host> Stream<H> {
         Some((unit, number))
     }
 
-    /// The packet of a track that was asked for first of those that can be sent; none now if its group has to come.
+    /// Returns the first packet of a track that waits to be sent again and can be; `None` if its
+    /// group must be fetched first.
     pub(crate) fn first_lost(
         &mut self,
         track: usize,
@@ -115,7 +118,8 @@ impl<H: Host> Stream<H> {
         }
     }
 
-    /// What is to be done with the packet of a track that was asked for first. Its group is asked for if it is not here.
+    /// Decides about the first packet of a track that waits to be sent again. Requests its group if
+    /// that is not in memory.
     fn next_lost(&mut self, track: usize, now: u64, effects: &mut Effects<H>) -> Next {
         let resend = self.tracks[track].resend.as_ref();
         let Some(resend) = resend.filter(|resend| resend.is_waiting()) else {
@@ -130,7 +134,7 @@ impl<H: Host> Stream<H> {
         let Some((unit, number)) = self.unit_at(track, place) else {
             return Next::Drop;
         };
-        // What is older no player waits for; what is more than its share is not sent.
+        // No player waits for older packets, and packets beyond the track's share are not sent.
         let late = self.wall_of(unit.due).saturating_add_signed(RTX_TIME) < now;
         if late || !resend.affords(u32::from(unit.packets[number as usize].len)) {
             return Next::Drop;
@@ -138,10 +142,10 @@ impl<H: Host> Stream<H> {
         Next::Send(place)
     }
 
-    /// Asks for a group that has been left behind.
+    /// Requests a group that the track has left.
     fn fetch(&mut self, track: usize, group: u32, now: u64, effects: &mut Effects<H>) -> Next {
         let cursor = &self.tracks[track].cursor;
-        // A group of which nothing can be in time any more is not read for it.
+        // If all packets of the group would be too late, it is not read.
         let ended = self
             .script
             .outline()
@@ -149,7 +153,7 @@ impl<H: Host> Stream<H> {
         if self.wall_of(ended).saturating_add_signed(RTX_TIME) < now {
             return Next::Drop;
         }
-        // It is about as large as the one at hand.
+        // It is about as large as the current one.
         let Some(part) = self.rules.again.take(cursor.blocks().max(1)) else {
             return Next::Drop;
         };
@@ -162,14 +166,15 @@ impl<H: Host> Stream<H> {
             group: group as usize,
             deadline: now + DUE,
             urgent: true,
-            // It lies behind where the viewer is.
+            // It lies behind the viewer's position.
             leads: false,
         };
         self.does(Effect::Want(want), effects);
         Next::Nothing
     }
 
-    /// The packet of a track that was asked for first was sent by `after`, with so many bytes of RTP.
+    /// Records that the first waiting packet of a track was sent by `after`, with this many bytes
+    /// of RTP.
     pub(crate) fn resent(&mut self, track: usize, bytes: u32, after: u64) {
         self.window.note(after, 1);
         self.sent_over_link(bytes.saturating_sub(Header::BYTES as u32), 1, 0, after);

@@ -1,16 +1,16 @@
-//! A stream as its lane has it: what it does, where it stands, what it may send now.
+//! A stream in its lane: its state, its position, and the packets that it may send now.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
-//! | `body.rs` | the stream's memory, and what is asked of it everywhere |
-//! | `track.rs` | a track of it |
-//! | `beginning.rs` | beginning, standing still, going elsewhere, ending |
+//! | `body.rs` | the stream's state and common accessors |
+//! | `track.rs` | a track of the stream |
+//! | `beginning.rs` | beginning, pausing, seeking, ending |
 //! | `playing.rs` | which packets may leave now, and when to look again |
-//! | `behind.rs` | what is left out, or moved, when the stream is late |
-//! | `connection.rs`, `slow.rs` | a connection, and what is kept while it takes no more |
-//! | `over_link.rs`, `on_link.rs` | a stream on limited links, and what it takes of them |
-//! | `lost.rs` | packets that are sent again |
-//! | `near.rs` | what a turn will read, fetched before |
+//! | `behind.rs` | leaving out frames and moving the timetable when the stream is late |
+//! | `connection.rs`, `slow.rs` | a TCP connection, and what is kept while it takes no more |
+//! | `over_link.rs`, `on_link.rs` | a stream on limited links, and its share of them |
+//! | `lost.rs` | retransmission |
+//! | `near.rs` | prefetching what a turn will read |
 
 mod beginning;
 mod behind;

@@ -1,5 +1,5 @@
-//! What a turn will read of a stream, fetched into the processor's cache before: other streams and the films'
-//! bytes have pushed it out since the stream's last turn.
+//! Prefetches what a turn will read of a stream into the processor's cache: other streams and the
+//! films' bytes have evicted it since the stream's last turn.
 
 use reelway_hint as hint;
 
@@ -9,12 +9,12 @@ use crate::cursor::Cursor;
 use crate::host::{Host, Prefetch};
 
 impl<H: Host> Stream<H> {
-    /// Steps of [`Stream::prefetch`].
+    /// The number of steps of [`Stream::prefetch`].
     pub(crate) const STEPS: u32 = 2 + Cursor::<H::Bytes>::STEPS;
 
-    /// Fetches what a turn will read of the stream, a step further with each `step` from 0 on: where the memory
-    /// of one step lies is written in that of the one before. Between two steps on the same stream go those of
-    /// all others, so that nobody waits.
+    /// Prefetches what a turn will read of the stream. Call it with each `step` from 0 on: the
+    /// addresses for a step are in the memory that the previous one has fetched. Between two steps
+    /// on the same stream the caller does those of all others, so that the processor never waits.
     pub(crate) fn prefetch(&self, step: u32, horizon: u64) {
         match step {
             0 => hint::head(self, HOT),

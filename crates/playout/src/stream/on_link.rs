@@ -1,31 +1,33 @@
-//! What a stream has to do with limited links.
+//! The state of a stream on limited links.
 
 use std::sync::Arc;
 
 use crate::link::Way;
 
-/// How many times as fast as its densest group a stream sends that is ahead of its time, in percent. Little more than it
-/// needs: a newcomer fills its receiver's buffer over some seconds instead of at the speed of the link.
+/// The rate of a stream that is ahead of its time, in percent of its peak rate. It is little more
+/// than needed: a newcomer fills the receiver's buffer over some seconds, not at the speed
+/// of the link.
 const PACE: u64 = 125;
 
-/// What a stream has to do with the limited links that its packets pass.
+/// The state of a stream on the limited links that its packets pass.
 pub struct OnLink {
     pub(crate) way: Arc<Way>,
     /// How far ahead of its time anything may leave, ns.
     ahead: u64,
-    /// Bytes a second at which it sends while it is ahead.
+    /// The rate at which it sends while it is ahead, bytes per second.
     rate: u64,
-    /// Nothing that is ahead of its time leaves before this.
+    /// No packet leaves ahead of its time before this.
     ahead_after: u64,
-    /// Bytes for which room was taken, and those handed over since.
+    /// Bytes for which room was reserved, and bytes handed over since.
     reserved: u64,
     handed: u64,
-    /// The deadline by which it waits in line.
+    /// The deadline with which it waits in the queue.
     pub(crate) in_line_for: u64,
 }
 
 impl OnLink {
-    /// A stream whose densest group has `peak` bytes a second, and which may leave up to `ahead` ns before its time.
+    /// Creates the state of a stream with a peak rate of `peak` bytes per second, which may send up
+    /// to `ahead` ns early.
     pub fn new(way: Arc<Way>, ahead: u64, peak: u64) -> OnLink {
         OnLink {
             way,
@@ -38,14 +40,15 @@ impl OnLink {
         }
     }
 
-    /// When what is due at `due` may leave.
+    /// Returns when packets due at `due` may leave.
     pub(super) fn released(&self, due: u64) -> u64 {
         due.saturating_sub(self.ahead)
             .max(self.ahead_after)
             .min(due)
     }
 
-    /// Notes that packets have left at `after` which are due at `due`: `octets` of payload, and so many bytes on the wire.
+    /// Records that packets due at `due` left at `after`, with `octets` of payload and `bytes` on
+    /// the wire.
     pub(super) fn sent(&mut self, octets: u32, bytes: u32, due: u64, after: u64) {
         self.handed += u64::from(bytes);
         if due > after {
@@ -54,7 +57,7 @@ impl OnLink {
         }
     }
 
-    /// Takes room for `bytes` that are due at `due`; false if there is none.
+    /// Reserves room for `bytes` due at `due`; returns whether there is any.
     pub(super) fn take(&mut self, now: u64, bytes: u64, due: u64, lane: usize) -> bool {
         let has = self.way.take(now, bytes, due, lane);
         if has {
@@ -63,12 +66,12 @@ impl OnLink {
         has
     }
 
-    /// Whether room was taken in this walk.
+    /// Returns whether room was reserved in this walk.
     pub(super) fn has_room(&self) -> bool {
         self.reserved > 0
     }
 
-    /// Sets right what was taken of the links, after a walk.
+    /// Corrects the reservation on the links after a walk.
     pub(crate) fn settle(&mut self, now: u64) {
         let (reserved, handed) = (
             std::mem::take(&mut self.reserved),
@@ -87,7 +90,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A stream of 1 MB/s at most, half a second ahead, on a link of 10 MB/s with 20 ms of queue.
+    /// A stream with a peak rate of 1 MB/s, up to half a second ahead, on a link of 10 MB/s with
+    /// 20 ms of queue.
     fn on_link() -> OnLink {
         let link = Link::new(10_000_000, 20 * MS, 1);
         let way = Way {
@@ -108,7 +112,7 @@ mod tests {
         assert_eq!(link.released(now + 410 * MS), now + 10 * MS);
         link.sent(12_500, 13_000, now + 410 * MS, now + 5 * MS);
         assert_eq!(link.released(now + 420 * MS), now + 20 * MS);
-        // What is due before that leaves when it is due, and does not hold up the rest.
+        // Packets due before that leave when they are due, and do not delay the others.
         assert_eq!(link.released(now + 15 * MS), now + 15 * MS);
         link.sent(125_000, 130_000, now + 15 * MS, now + 15 * MS);
         assert_eq!(link.released(now + 420 * MS), now + 20 * MS);

@@ -1,4 +1,4 @@
-//! What a stream does while it plays: which packets may leave now, and when to look at it again.
+//! A stream while it plays: which packets may leave now, and when to look at it again.
 
 use reelway_media::Nanos;
 use reelway_rtp::Header;
@@ -12,19 +12,20 @@ use crate::pacing::{HOLD, TURN};
 use crate::play::State;
 use crate::rules::Due;
 
-/// From the first sender report to the second, at most: who missed the first one, or threw it away,
-/// knows how sound and picture belong together before what came first is shown. No later: GStreamer's
-/// jitter buffer learns within two seconds that pictures come before their time (by decode time, which
-/// reordering puts first), takes that for a skewed clock, and a report in between would make it jump.
+/// The longest time from the first sender report to the second: clients that missed or discarded
+/// the first one then know how sound and picture are synchronised before the first picture is
+/// shown. It must not be later: within two seconds GStreamer's jitter buffer notices that pictures
+/// come before their time (by decode time, because of reordering), mistakes that for a skewed
+/// clock, and a report in between would make it jump.
 const SECOND_REPORT: u64 = 100_000_000;
 
-/// How long after it asks a newcomer's first group is due. A viewer who is on time asks at least as long ahead
-/// ([`Script::lead`]): so the two are served in the order in which they ask, and a crowd of newcomers does not
-/// take its memory and its disks from those who watch.
+/// How long after the request a new viewer's first group is due. Viewers who are on time ask at
+/// least as long ahead ([`Script::lead`]): so both are served in the order of their requests, and a
+/// crowd of newcomers does not take memory and disks from viewers who already watch.
 const NEWCOMER: u64 = 200_000_000;
 
 impl<H: Host> Stream<H> {
-    /// Asks for groups that will be needed soon.
+    /// Requests groups that will be needed soon.
     pub(crate) fn want(&mut self, now: u64, effects: &mut Effects<H>) {
         if self.has_let_go() {
             return;
@@ -45,7 +46,7 @@ impl<H: Host> Stream<H> {
                 continue;
             };
             let deadline = match playing {
-                // Its reader is late, not the film: those who are on time come first.
+                // The reader is late, not the film: streams that are on time come first.
                 true if self.is_slow() => now + LAST,
                 true => self.wall_of(self.leaves(due)) + self.goes_on_later(now),
                 false => now + NEWCOMER,
@@ -62,13 +63,13 @@ impl<H: Host> Stream<H> {
         }
     }
 
-    /// How long before it is due a group is asked for.
+    /// Returns how long before its deadline a group is requested.
     fn reads_ahead(&self) -> Nanos {
         Nanos::try_from(self.script.lead())
             .map_or(self.rules.ahead, |lead| lead.min(self.rules.ahead))
     }
 
-    /// When what is due at `due` leaves, in film time.
+    /// Returns when packets due at `due` leave, in film time.
     fn leaves(&self, due: Nanos) -> Nanos {
         match &self.schedule {
             Some(schedule) => schedule.leaves(due),
@@ -76,7 +77,7 @@ impl<H: Host> Stream<H> {
         }
     }
 
-    /// The unit track number `track` is at.
+    /// Returns the current unit of track number `track`.
     pub fn unit_of(&self, track: usize) -> Option<Unit<'_, H::Bytes>> {
         let cursor = &self.tracks.get(track)?.cursor;
         cursor.unit(|| {
@@ -85,11 +86,11 @@ impl<H: Host> Stream<H> {
         })
     }
 
-    /// The next slice of a track, and how many packets may leave in its millisecond.
+    /// Returns the next slice of a track, and how many packets may leave in its millisecond.
     pub(super) fn slice(&self, track: usize) -> Option<(Due, u32)> {
         let head = self.tracks.get(track)?.cursor.head()?;
-        // What is due before the play began (sound packed with what comes before) is not late at its
-        // beginning.
+        // Packets due before the play began (sound that shares a packet with earlier sound) are not
+        // late at its beginning.
         let due = Due {
             track,
             first: head.packets.start,
@@ -100,35 +101,35 @@ impl<H: Host> Stream<H> {
         Some((due, head.cap))
     }
 
-    /// Until when packets that are due are handed over in a walk that began at `began`: to the end of the
-    /// turn, or of several where the kernel holds them.
+    /// Returns the time up to which due packets are handed over in a walk that began at `began`:
+    /// the end of the turn, or of several turns if the kernel holds packets.
     pub(crate) fn horizon(&self, began: u64) -> u64 {
         let span = if self.held { HOLD } else { TURN };
         (began / span + 1) * span
     }
 
-    /// When the kernel is to let a slice go that may leave `now` or later and `cap` packets in a
-    /// millisecond.
+    /// Returns when the kernel should send a slice that may leave at `now` or later, with at most
+    /// `cap` packets per millisecond.
     fn departure(&self, due: &Due, cap: u32, now: u64) -> u64 {
         let packets = due.end - due.first;
         self.window.opens_for(due.at.max(now), cap, packets)
     }
 
-    /// What may be handed over now of what is due before `horizon`: at most one slice a track, the
-    /// earliest first, and no more than the rule of the millisecond allows.
+    /// Appends the slices due before `horizon` that may be handed over now: at most one per track,
+    /// the earliest first, and no more than the burst rule allows.
     pub(crate) fn due(&self, now: u64, horizon: u64, out: &mut Vec<Due>) {
         if self.state != State::Playing || now < self.retry_at {
             return;
         }
         if self.held {
-            // One after the other, so that the window sees them in the order of their departure.
+            // One slice at a time, so that the window records them in the order of their departure.
             let slices = (0..self.tracks.len()).filter_map(|track| self.slice(track));
             let first = slices
                 .filter(|(due, _)| due.at < horizon)
                 .min_by_key(|(due, _)| due.at);
             if let Some((mut due, cap)) = first {
                 due.departs = self.departure(&due, cap, now);
-                // What comes later than the next horizon is not for the kernel yet.
+                // Slices that leave after the next horizon are not handed to the kernel yet.
                 if due.departs < horizon + HOLD {
                     out.push(due);
                 }
@@ -149,7 +150,8 @@ impl<H: Host> Stream<H> {
         let mut kept = first;
         for number in first..out.len() {
             let packets = out[number].end - out[number].first;
-            // A slice waits until it can leave whole, unless its stream needs every millisecond.
+            // A slice waits until it can leave as a whole, unless its stream
+            // needs every millisecond.
             let may = if packets <= room || cap > u32::from(self.rules.burst) {
                 packets.min(room)
             } else {
@@ -166,8 +168,8 @@ impl<H: Host> Stream<H> {
         out.truncate(kept);
     }
 
-    /// When to look at the stream again; `None`: something must happen first. What is due before
-    /// `horizon` and may leave at `now` gives `now`.
+    /// Returns when to look at the stream again; `None` if something else must happen first.
+    /// Returns `now` if packets are due before `horizon` and may leave at `now`.
     pub(crate) fn next_look(&self, now: u64, horizon: u64) -> Option<u64> {
         if self.state != State::Playing {
             return None;
@@ -183,7 +185,7 @@ impl<H: Host> Stream<H> {
         let done = self.tracks.iter().all(|track| track.cursor.is_done());
         let mut next = match self.over_at {
             Some(at) => at,
-            // The last packet has just left: the end is yet to be set.
+            // The last packet has just left, and the end is not set yet.
             None if done => (now / TURN + 1) * TURN,
             None => u64::MAX,
         };
@@ -194,7 +196,8 @@ impl<H: Host> Stream<H> {
         let mut cap = u32::from(self.rules.burst);
         for (number, track) in self.tracks.iter().enumerate() {
             if !track.cursor.is_ready() {
-                // Its plan is late; nobody wakes the thread for a plan that was asked for in time.
+                // Its plan is late, and the thread is not woken for a plan that was
+                // requested in time.
                 next = next.min((now / TURN + 1) * TURN);
             }
             if let Some((due, needed)) = self.slice(number) {
@@ -211,18 +214,18 @@ impl<H: Host> Stream<H> {
                 next = next.min(ask.max((now / TURN + 1) * TURN));
             }
         }
-        // What is due later waits behind what is due first, however little room it needs.
+        // Slices due later wait behind the first one, however little room they need.
         if let Some(due) = first {
             next = next.min(self.look_for(&due, cap, now, horizon));
         }
         (next < u64::MAX).then_some(next)
     }
 
-    /// When to look at the stream again for a slice.
+    /// Returns when to look at the stream again for a slice.
     fn look_for(&self, due: &Due, cap: u32, now: u64, horizon: u64) -> u64 {
         let released = self.released(due.at);
         if released >= horizon {
-            // Where the kernel holds packets, those of several turns are looked for at once.
+            // If the kernel holds packets, those of several turns are handled in one look.
             return if self.held {
                 due.at / HOLD * HOLD
             } else {
@@ -241,7 +244,7 @@ impl<H: Host> Stream<H> {
             return self.retry_at.max(self.not_before).max(now);
         }
         let opens = self.window.opens_for(now, cap, due.end - due.first);
-        // The next turn will do, unless the stream needs every millisecond.
+        // The next turn is early enough, unless the stream needs every millisecond.
         let needs_all = opens <= now || cap > u32::from(self.rules.burst);
         let at = if needs_all {
             opens
@@ -251,7 +254,7 @@ impl<H: Host> Stream<H> {
         at.max(self.retry_at)
     }
 
-    /// When the first packet of those that have not left should leave.
+    /// Returns when the first packet that has not left should leave.
     pub(super) fn first_due(&self) -> Option<u64> {
         let first = (0..self.tracks.len())
             .filter_map(|track| Some(self.slice(track)?.0.at))
@@ -259,8 +262,8 @@ impl<H: Host> Stream<H> {
         first.or_else(|| self.slow_since())
     }
 
-    /// Whether sender reports are due now; counts as sent then. At the beginning they follow the first
-    /// packets.
+    /// Returns whether sender reports are due now; if so, they count as sent. At the beginning they
+    /// follow the first packets.
     pub(crate) fn takes_report(&mut self, now: u64) -> bool {
         let due = self.state == State::Playing && self.next_report <= now && self.has_begun();
         if due {
@@ -271,8 +274,8 @@ impl<H: Host> Stream<H> {
         due
     }
 
-    /// Notes that packets of the unit at hand are gone: `taken` sent, `refused` lost, handed over at
-    /// `after` the latest. The bytes of RTP sent.
+    /// Records that packets of the current unit are gone: `taken` were sent and `refused` lost,
+    /// handed over no later than `after`. Returns the bytes of RTP sent.
     pub(crate) fn gone(
         &mut self,
         due: &Due,

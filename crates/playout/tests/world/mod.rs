@@ -1,4 +1,4 @@
-//! A lane on simulated time, with a kernel that may have no room, connections, and groups that come late.
+//! A lane on simulated time, with a kernel that may have no room, connections, and late groups.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,10 +16,10 @@ use reelway_rtp::Bytes;
 
 pub const MS: u64 = 1_000_000;
 pub const BURST: u16 = 8;
-/// Bytes of a packet's payload.
+/// The payload size of a packet, bytes.
 pub const PACKET: u64 = 1000;
 
-/// Bytes that nobody looks at.
+/// Bytes that are never read.
 pub struct Nothing;
 
 impl InMemory for Nothing {
@@ -59,7 +59,7 @@ impl Prefetch for Beside {
     fn prefetch(&self) {}
 }
 
-/// There is always room.
+/// A share that always grants memory.
 pub struct Free;
 
 impl Share for Free {
@@ -86,46 +86,47 @@ impl Host for Test {
     type Share = Free;
 }
 
-/// What a stream has sent: when, and the sequence number of each packet; whether the kernel took it.
+/// The packets that a stream has sent: time, sequence number, and whether the kernel
+/// took the packet.
 pub type Sent = Vec<(u64, u16, bool)>;
 
-/// A lane and what surrounds it.
+/// A lane and its environment.
 pub struct World {
     pub now: u64,
     pub lane: Lane<Test>,
     pub rules: Arc<Rules<Free>>,
-    /// Groups that are on their way, by when they come.
+    /// Groups in preparation, by the time at which they arrive.
     pub coming: BTreeMap<(u64, u64), (StreamId, Want)>,
     pub serial: u64,
-    /// How long a group takes, ns: one after the other of these.
+    /// How long groups take, ns: used in turn.
     pub takes: Vec<u64>,
     pub answers: HashMap<StreamId, PlayInfo>,
     pub ended: Vec<StreamId>,
     pub failed: Vec<StreamId>,
     pub byes: Vec<StreamId>,
-    /// When sender reports left that are no BYE, and of which stream.
+    /// Sender reports without BYE: time and stream.
     pub reports: Vec<(u64, StreamId)>,
     pub sent: HashMap<StreamId, Sent>,
-    /// How many packets the kernel takes of a job, and how many it refuses then: one after the other of these.
+    /// How many packets of a job the kernel takes, and how many it then refuses: used in turn.
     pub kernel: Vec<(u32, u32)>,
     pub jobs: u64,
-    /// Packets that connections take before they are full.
+    /// How many packets connections take before they are full.
     pub room: u32,
-    /// How many packets each write took.
+    /// Writes: time, and the number of packets taken.
     pub writes: Vec<(u64, u32)>,
-    /// No frame is needed by another one.
+    /// Whether no frame is needed by another one.
     pub droppable: bool,
-    /// The kernel holds packets until they are to leave: then is when they are sent.
+    /// Whether the kernel holds packets until they should leave; that is then the time of sending.
     pub held: bool,
-    /// When the lane was looked at.
+    /// The times at which the lane was looked at.
     pub turns: Vec<u64>,
-    /// Groups that were asked for: when, and what of them.
+    /// Groups that were requested, with the time.
     pub wanted: Vec<(u64, Want)>,
-    /// Packets of each group that came.
+    /// The number of packets of each group that arrived.
     pub packets: HashMap<usize, usize>,
-    /// The limited link over which streams that are added from now on are sent.
+    /// The limited link over which streams added from now on are sent.
     pub way: Option<Arc<Way>>,
-    /// Packets sent again: when, of which stream, and their numbers in their groups.
+    /// Packets sent again: time, stream, and number in the group.
     pub again: Vec<(u64, StreamId, u32)>,
 }
 
@@ -170,12 +171,12 @@ impl World {
         }
     }
 
-    /// A stream of so many packets, one every `interval` ns.
+    /// Adds a stream of `packets` packets, one every `interval` ns.
     pub fn add(&mut self, id: StreamId, packets: u64, interval: Nanos) {
         self.add_by(id, packets, interval, Carriage::UdpV4, false);
     }
 
-    /// The same over a carriage; `again`: lost packets are sent again.
+    /// Adds a stream over `carriage`; with `again`, lost packets are sent again.
     pub fn add_by(
         &mut self,
         id: StreamId,
@@ -228,7 +229,7 @@ impl World {
         list.get((nth % count) as usize).copied()
     }
 
-    /// Does what the lane has asked for.
+    /// Carries out the lane's effects.
     pub fn act(&mut self) {
         while let Some((place, effect)) = self.lane.effect() {
             let stream = self.lane.stream(place).expect("a stream");
@@ -278,7 +279,7 @@ impl World {
         self.act();
     }
 
-    /// Goes on until `end`, or until nothing is due any more.
+    /// Runs until `end`, or until nothing is due any more.
     pub fn run(&mut self, end: u64) {
         loop {
             let group = self.coming.first_key_value().map(|((at, _), _)| *at);
@@ -325,7 +326,7 @@ impl World {
         self.act();
     }
 
-    /// Hands to a connection what it takes.
+    /// Hands packets to a connection until it is full.
     fn write(&mut self, place: u32) {
         for _ in 0..self.lane.frames(place) {
             match self.lane.frame(place, self.now) {
@@ -381,7 +382,8 @@ impl World {
         self.lane.stream(place).expect("a stream").state()
     }
 
-    /// Each packet left once, in order, and no millisecond saw more than the rule allows.
+    /// Checks that each packet left once and in order, and that no millisecond exceeded
+    /// the burst rule.
     pub fn check(&self, id: StreamId) -> Result<(), TestCaseError> {
         let sent = self.sent(id);
         prop_assert!(!self.failed.contains(&id), "it failed");

@@ -1,35 +1,36 @@
-//! How many blocks are where.
+//! Block counts by state.
 
-/// What became of the blocks: each is one of `free`, `unready`, `preparing`, `cached`, `reading`, `lent` and `lost`.
+/// The number of blocks in each state: each block counts as one of `free`, `unready`, `preparing`,
+/// `cached`, `reading`, `lent` and `lost`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
-    /// Blocks in all.
+    /// All blocks.
     pub blocks: usize,
-    /// Empty, and with their memory.
+    /// Empty, with memory.
     pub free: usize,
-    /// Empty, and without memory as yet.
+    /// Empty, without memory so far.
     pub unready: usize,
-    /// Being given their memory.
+    /// Being made ready.
     pub preparing: usize,
-    /// In memory, used or not.
+    /// Holding a film's bytes, in use or not.
     pub cached: usize,
-    /// In memory and used.
+    /// Holding a film's bytes and in use.
     pub pinned: usize,
-    /// Being read, or waiting for their turn to be.
+    /// Being read, or waiting to be read.
     pub reading: usize,
-    /// Given out empty, to be written into.
+    /// Given out empty, to be written to.
     pub lent: usize,
-    /// Gone with a read that came back without memory.
+    /// Lost with a read that returned without its memory.
     pub lost: usize,
 }
 
 impl Census {
-    /// Blocks that somebody uses or that are being read.
+    /// Returns the number of blocks that are in use or being read.
     pub fn in_use(&self) -> usize {
         self.pinned + self.reading + self.lent
     }
 
-    /// Blocks that have been made ready, used or not.
+    /// Returns the number of blocks that have been made ready, used or not.
     pub fn ready(&self) -> usize {
         self.blocks - self.unready - self.preparing
     }

@@ -1,4 +1,5 @@
-//! Who waits: reads for their turn in their queue, requests for room, and requests for their queue's part of the pool.
+//! Waiting lines: reads wait for their turn in their queue, requests for room or for their queue's
+//! part of the pool.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +20,8 @@ impl<W: World> Pool<W> {
         line.insert(urgency, request);
     }
 
-    /// The most urgent of those who wait, and where: those whose queue has no room for all that they need of it, or is
-    /// among `full`, are not asked, so that they hold up nobody else.
+    /// Returns the most urgent waiting request, and what it waits for. Requests whose queue cannot
+    /// take all their reads, or is among `full`, are skipped, so that they delay no others.
     pub(super) fn next(&self, full: &[usize]) -> Option<(Urgency, Wait)> {
         let first = self.waiting.keys().next().map(|first| (*first, Wait::Room));
         let queues = self
@@ -39,7 +40,7 @@ impl<W: World> Pool<W> {
             .min_by_key(|(first, _)| *first)
     }
 
-    /// Blocks that a request has to have read by this queue.
+    /// Returns how many blocks of a request have to be read through this queue.
     fn needs_of(&self, number: usize, request: &Request<W>) -> usize {
         let Purpose::Blocks(source, blocks) = &request.what else {
             return 0;
@@ -56,8 +57,8 @@ impl<W: World> Pool<W> {
             .count()
     }
 
-    /// Whether a queue may have so many blocks more: all places afar together get half of the pool, each
-    /// the same part of it.
+    /// Returns whether a queue may take this many more blocks. All remote queues together get half
+    /// of the pool, in equal parts.
     pub(super) fn queue_takes(&self, number: usize, blocks: usize) -> bool {
         let queue = &self.queues[number];
         let afar = self.queues.iter().filter(|queue| queue.afar).count();
@@ -65,7 +66,7 @@ impl<W: World> Pool<W> {
         blocks == 0 || !queue.afar || queue.has() == 0 || queue.has() + blocks <= part
     }
 
-    /// Gives those who wait for room what there is, the most urgent first.
+    /// Gives the available room to the waiting requests, the most urgent first.
     pub fn dispatch(&mut self, now: Monotonic, finished: &mut Vec<Finished<W>>) {
         let mut full = Vec::new();
         while let Some((urgency, wait)) = self.next(&full) {
@@ -95,8 +96,9 @@ impl<W: World> Pool<W> {
         }
     }
 
-    /// A queue for the reads of one more place, of which at most `depth` are under way at once (at least 1); its number.
-    /// What lies `afar` may take as long as it likes: all such queues together get half of the pool for their reads.
+    /// Adds a queue for the reads of another place, with at most `depth` of them under way at once
+    /// (at least 1), and returns its number. Reads from a remote place (`afar`) may take any time:
+    /// all such queues together get half of the pool for their reads.
     pub fn add_queue(&mut self, depth: usize, afar: bool) -> usize {
         self.queues.push(Queue {
             reads: BTreeMap::new(),
@@ -108,13 +110,13 @@ impl<W: World> Pool<W> {
         self.queues.len() - 1
     }
 
-    /// Reads of a queue that are under way, and that wait.
+    /// Returns how many reads of a queue are under way and how many are waiting.
     pub fn queue(&self, number: usize) -> (usize, usize) {
         let queue = &self.queues[number];
         (queue.under_way, queue.reads.len())
     }
 
-    /// The reads whose turn it is: of each queue the most urgent, up to its depth.
+    /// Takes the reads that may start: the most urgent of each queue, up to its depth.
     pub fn starts(&mut self, into: &mut Vec<Read<W>>) {
         for queue in &mut self.queues {
             while queue.under_way < queue.depth
@@ -126,7 +128,7 @@ impl<W: World> Pool<W> {
         }
     }
 
-    /// Requests that wait for room.
+    /// Returns the number of requests that are waiting for room.
     pub fn waiting(&self) -> usize {
         let held_back = self.queues.iter().map(|queue| queue.held_back.len());
         self.waiting.len() + held_back.sum::<usize>()

@@ -1,17 +1,18 @@
-//! Which blocks hold what, and who waits for what. The store has all of it under one lock: a viewer touches a block about
-//! once a second.
+//! Which block holds what, and which requests are waiting. The store keeps all of this under one
+//! lock: a viewer touches a block about once a second.
 //!
 //! ```text
 //!             ask                    room            reader         read_done
 //!   request ──────▶ all cached? ──no──────▶ reads ───────────▶ slots ────────▶ finished
 //!                        │            │no room (in order of deadline)
 //!                        ▼            ▼
-//!                     finished     waiting ── a pin is let go: dispatch
+//!                     finished     waiting ── a pin is dropped: dispatch
 //! ```
 //!
-//! A request gets all the blocks it lacks at once or none: what waits for room holds nothing, so
-//! those who wait can never block each other. What is read from afar gets a part of the pool only, and
-//! waits beside the line when that part is taken: a place that stalls holds up nobody else.
+//! A request gets all the blocks it lacks at once, or none: a request that waits for room holds
+//! nothing, so waiting requests cannot deadlock. Reads from remote places get only a part of the
+//! pool. When that part is taken, their requests wait in a separate line, so a place that stalls
+//! delays no others.
 
 mod census;
 mod lines;
@@ -35,8 +36,8 @@ use crate::request::{Failure, Finished, Given, Pending, Purpose, Read, Request, 
 use crate::world::{Source, World};
 
 enum Slot<M> {
-    /// On its way: its queue, its turn among that queue's reads (while it was not started), and which parts of which
-    /// requests wait for it.
+    /// Being read: its queue, its position among that queue's reads (until it is started), and the
+    /// parts of requests that wait for it.
     Reading {
         queue: usize,
         at: Urgency,
@@ -48,9 +49,9 @@ enum Slot<M> {
 /// Counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Blocks asked for that were there or on their way.
+    /// Requested blocks that were cached or being read.
     pub hits: u64,
-    /// Blocks asked for that had to be read.
+    /// Requested blocks that had to be read.
     pub misses: u64,
     /// Bytes read.
     pub bytes_read: u64,
@@ -58,36 +59,36 @@ pub struct Counters {
     pub errors: u64,
 }
 
-/// The bookkeeping. Moments that are passed in never go back.
+/// The bookkeeping of the pool. The times passed in never go back.
 pub struct Pool<W: World> {
     free: Vec<(u32, W::Memory)>,
-    /// Free as well, but without memory as yet.
+    /// Also free, but without memory so far.
     unready: Vec<(u32, W::Memory)>,
-    /// Free as well, but being made ready.
+    /// Number of blocks that are also free, but are being made ready.
     preparing: usize,
     ahead: Option<Ahead>,
-    /// Looked up and counted, never gone through for its order.
+    /// Used for look-ups and counts, never iterated in order.
     slots: FixedMap<BlockId, Slot<W::Memory>>,
-    /// What each block holds, by its number.
+    /// What each block holds, by block number.
     held: Vec<Option<BlockId>>,
     films: Films<W::File>,
     policy: Box<dyn Policy>,
-    /// What the policy is still to be told.
+    /// News that the policy has not received yet.
     news: Vec<News>,
-    /// The policy's time begins here.
+    /// Zero of the policy's time.
     born: Monotonic,
-    /// Empty blocks that somebody writes into.
+    /// Number of empty blocks that are being written to.
     lent: usize,
-    /// Blocks whose memory did not come back from a read.
+    /// Number of blocks whose memory did not come back from a read.
     lost: usize,
-    /// Whether what is asked for is noted in `accesses`.
+    /// Whether requested blocks are recorded in `accesses`.
     observed: bool,
-    /// Blocks asked for, and whether they were there or on their way.
+    /// Requested blocks, and whether each was cached or being read.
     accesses: Vec<(BlockId, bool)>,
     waiting: BTreeMap<Urgency, Request<W>>,
-    /// By their numbers.
+    /// By number.
     queues: Vec<Queue<W>>,
-    /// In the order of asking, in which they fail when the pool is closed.
+    /// In the order of requests, in which they fail when the pool is closed.
     pending: BTreeMap<u64, Pending<W>>,
     serial: u64,
     closed: bool,
@@ -95,8 +96,8 @@ pub struct Pool<W: World> {
 }
 
 impl<W: World> Pool<W> {
-    /// Of blocks of this memory. `ahead`: how much of it is made ready ahead of use, by the one whom
-    /// [`Pool::take_unready`] gives it to. The policy's time begins at `born`.
+    /// Creates a pool of blocks with this memory. `ahead`: how much of it is made ready in advance
+    /// by the caller of [`Pool::take_unready`]. The policy's time begins at `born`.
     pub fn new(
         memory: Vec<W::Memory>,
         policy: Box<dyn Policy>,
@@ -104,7 +105,7 @@ impl<W: World> Pool<W> {
         born: Monotonic,
     ) -> Pool<W> {
         let count = memory.len();
-        // From the last, so that the lowest addresses are used first.
+        // In reverse, so that the lowest addresses are used first.
         let unready = memory
             .into_iter()
             .enumerate()
@@ -135,12 +136,12 @@ impl<W: World> Pool<W> {
         }
     }
 
-    /// The policy's time.
+    /// Returns the policy's time.
     pub fn policy_time(&self, now: Monotonic) -> Duration {
         now.since(self.born)
     }
 
-    /// A film is opened once more; its number, the same as long as it is open.
+    /// Opens a film once more and returns its number, which stays the same while the film is open.
     pub fn open(&mut self, file: W::File, now: Monotonic) -> FilmId {
         let numbered = self.films.open(file);
         if let Numbered::New(film) = numbered {
@@ -149,24 +150,25 @@ impl<W: World> Pool<W> {
         numbered.number()
     }
 
-    /// A film is closed as often as it was opened; its number is kept while blocks of it are held, and longer.
+    /// Closes a film, once for each time it was opened. Its number is kept at least while blocks of
+    /// it are held.
     pub fn close_film(&mut self, film: FilmId) {
         self.films.close(film);
     }
 
-    /// The number of a film that is known.
+    /// Returns the number of a known film.
     pub fn film(&self, file: W::File) -> Option<FilmId> {
         self.films.number(file)
     }
 
-    /// Takes what the policy is to be told by [`Pool::tell_news`], and leaves an empty list: it is exchanged, so that
-    /// nothing is allocated and those who bring news meanwhile do not wait for the policy.
+    /// Exchanges the list of news for [`Pool::tell_news`] with an empty list. Thus nothing is
+    /// allocated, and callers that add news meanwhile do not wait for the policy.
     pub fn exchange_news(&mut self, news: &mut Vec<News>) {
         debug_assert!(self.news.is_empty(), "the policy was not told before");
         std::mem::swap(&mut self.news, news);
     }
 
-    /// Tells the policy what has happened.
+    /// Passes the news on to the policy.
     pub fn tell_news(&mut self, now: Monotonic) {
         let now = now.since(self.born);
         for news in self.news.drain(..) {
@@ -174,17 +176,17 @@ impl<W: World> Pool<W> {
         }
     }
 
-    /// Notes from now on what is asked for, for [`Pool::take_accesses`].
+    /// Records requested blocks from now on, for [`Pool::take_accesses`].
     pub fn observe(&mut self) {
         self.observed = true;
     }
 
-    /// The blocks asked for since this was called last, and whether each was there or on its way.
+    /// Returns the blocks requested since the last call, and whether each was cached or being read.
     pub fn take_accesses(&mut self) -> Vec<(BlockId, bool)> {
         std::mem::take(&mut self.accesses)
     }
 
-    /// What was done so far.
+    /// Returns the counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -194,7 +196,7 @@ impl<W: World> Pool<W> {
         self.serial
     }
 
-    /// Takes a request: finished at once, or when its blocks have been read.
+    /// Accepts a request. It finishes at once, or when its blocks have been read.
     pub fn ask(&mut self, request: Request<W>, now: Monotonic, finished: &mut Vec<Finished<W>>) {
         if self.closed {
             return finished.push(Finished::failed(request.tag, Failure::Closed));
@@ -206,15 +208,15 @@ impl<W: World> Pool<W> {
             Ok(done) => finished.extend(done),
             Err((request, wait)) => return self.wait(urgency, request, wait),
         }
-        // It has taken a part of its queue's share: one who was first in line may have to wait for that now, and holds up
-        // nobody else then.
+        // The request has taken a part of its queue's share. The first request in line may now have
+        // to wait for that share, and must then not delay those behind it.
         if self.counters.misses > misses && self.waiting() > 0 {
             self.dispatch(now, finished);
         }
     }
 
-    /// Finds the request's blocks, and room for those that are not there; gives it back where there
-    /// is none, or where it is not its turn to take some: a more urgent one waits for its queue's part.
+    /// Finds the request's blocks, and room for the missing ones. Returns the request if there is
+    /// no room, or if it must not take any because a more urgent request is waiting.
     fn place(
         &mut self,
         request: Request<W>,
@@ -226,7 +228,7 @@ impl<W: World> Pool<W> {
             Purpose::Blocks(source, blocks) => (source.clone(), blocks.clone()),
             Purpose::Empty(count) => {
                 let count = *count;
-                // It replaces no film's block: the policy is told of one there cannot be.
+                // It replaces no film's block, so the policy gets an id that cannot exist.
                 let none = BlockId {
                     film: FilmId::MAX,
                     block: u32::MAX,
@@ -249,7 +251,7 @@ impl<W: World> Pool<W> {
         let mut parts: Vec<Option<Pin<W::Memory>>> = Vec::with_capacity(blocks.len());
         let queue = source.queue();
         let (mut absent, mut reading) = (0, 0);
-        // Those of the absent that are read from where the film lies, and not from the tier.
+        // Absent blocks that are read from the film's own place, not from the tier.
         let mut from_queue = 0;
         let mut first_absent = id(blocks.start);
         for block in blocks.clone() {
@@ -269,7 +271,7 @@ impl<W: World> Pool<W> {
                 }
             });
         }
-        // Many small ones would else leave no place for a large one.
+        // Otherwise many small requests would leave no room for a large one.
         let overtakes = from_queue > 0 && self.queues[queue].waits_before(urgency);
         if overtakes || !self.queue_takes(queue, from_queue) {
             return Err((request, Wait::Queue(queue)));
@@ -314,7 +316,8 @@ impl<W: World> Pool<W> {
         Ok(None)
     }
 
-    /// Notes that part `part` of a request wants a block that is not there; room has been made.
+    /// Records that part `part` of a request needs a block that is not cached. Room has already
+    /// been made.
     fn want(
         &mut self,
         id: BlockId,
@@ -370,8 +373,8 @@ impl<W: World> Pool<W> {
         }
     }
 
-    /// A read was done with so many bytes, or failed: without its memory it has failed too. The block, if it has come
-    /// and is to be kept for another purpose (`keep`).
+    /// Completes a read, with the number of bytes or an error. A read without its memory has
+    /// failed, too. With `keep`, returns a pin of a block that was read, for another purpose.
     pub fn read_done(
         &mut self,
         read: Read<W>,
@@ -404,7 +407,8 @@ impl<W: World> Pool<W> {
                     }
                     self.give(pending, part, &block, finished);
                 }
-                // Only then, so that what follows finds it unused if nobody wants it any more.
+                // Pinned only now, so that the answers above find the block unused if its requests
+                // have gone.
                 let kept = keep.then(|| block.pin());
                 self.slots.insert(id, Slot::Ready(block));
                 self.held[number as usize] = Some(id);
@@ -454,7 +458,8 @@ impl<W: World> Pool<W> {
         }
     }
 
-    /// Takes no more requests; all that are open fail. Reads under way come back nevertheless.
+    /// Closes the pool: all open requests fail, and no more are accepted. Reads under way still
+    /// have to be returned.
     pub fn close(&mut self, finished: &mut Vec<Finished<W>>) {
         self.closed = true;
         let mut waiting = std::mem::take(&mut self.waiting);

@@ -1,29 +1,29 @@
-//! Reads and requests of one place.
+//! The reads and requests of one place.
 
 use std::collections::BTreeMap;
 
 use crate::request::{Read, Request, Urgency};
 use crate::world::World;
 
-/// Reads of one place, such as a disk or an origin, that wait for their turn.
+/// Waiting reads of one place, such as a disk or an origin.
 pub(super) struct Queue<W: World> {
     pub(super) reads: BTreeMap<Urgency, Read<W>>,
     pub(super) under_way: usize,
     pub(super) depth: usize,
-    /// Whether it leads afar, where a read may take as long as patience lasts: only a part of the pool
-    /// is given to its reads, so that a place that stalls leaves the rest to others.
+    /// Whether the place is remote, where a read may take up to the timeout. Reads of remote places
+    /// get only a part of the pool, so that a place that stalls leaves the rest to others.
     pub(super) afar: bool,
-    /// Requests that wait until its part of the pool has room.
+    /// Requests that wait for room in the queue's part of the pool.
     pub(super) held_back: BTreeMap<Urgency, Request<W>>,
 }
 
 impl<W: World> Queue<W> {
-    /// Blocks that its reads have.
+    /// Returns the number of blocks that its reads occupy.
     pub(super) fn has(&self) -> usize {
         self.reads.len() + self.under_way
     }
 
-    /// Whether a request that is more urgent waits for the queue's part of the pool.
+    /// Returns whether a more urgent request is waiting for the queue's part of the pool.
     pub(super) fn waits_before(&self, urgency: Urgency) -> bool {
         let first = self.held_back.first_key_value();
         first.is_some_and(|(first, _)| *first < urgency)
@@ -32,8 +32,8 @@ impl<W: World> Queue<W> {
 
 /// Why a request must wait.
 pub(super) enum Wait {
-    /// For room in the pool, or for its turn to take some.
+    /// No room in the pool, or other requests take room first.
     Room,
-    /// For reads of this queue to be done.
+    /// Its queue has taken its part of the pool.
     Queue(usize),
 }

@@ -1,4 +1,4 @@
-//! Which blocks are free, which are made free, and which have their memory.
+//! Which blocks are free, which are evicted, and which have been made ready.
 
 use reelway_cache::{BlockId, FilmId};
 use reelway_determinism::FixedMap;
@@ -17,7 +17,8 @@ fn is_unused<M>(slots: &FixedMap<BlockId, Slot<M>>, held: &[Option<BlockId>], nu
 }
 
 impl<W: World> Pool<W> {
-    /// Sees to it that `count` blocks are free, by forgetting what the policy says, for `incoming`.
+    /// Makes `count` blocks free for `incoming`, by evicting blocks that the policy chooses.
+    /// Returns whether it succeeded.
     pub(super) fn make_room(&mut self, count: usize, incoming: BlockId, now: Monotonic) -> bool {
         let now = now.since(self.born);
         while self.free.len() < count {
@@ -26,7 +27,7 @@ impl<W: World> Pool<W> {
                 continue;
             }
             if self.preparing > 0 {
-                // They come at once: nothing is forgotten for want of them.
+                // They will be free in a moment: nothing is evicted in their place.
                 return false;
             }
             let (slots, held) = (&self.slots, &self.held);
@@ -39,13 +40,14 @@ impl<W: World> Pool<W> {
         true
     }
 
-    /// Frees a block that nobody uses and that the policy does not know any more.
+    /// Frees an unused block that the policy has already forgotten.
     pub(super) fn free_block(&mut self, number: u32) {
         let Some(id) = self.held[number as usize].take() else {
             return;
         };
         self.films.let_go(id.film);
-        // Nobody can have pinned it since: pins of a block that nobody uses are made here.
+        // Nobody can have pinned it meanwhile: unused blocks are pinned only under the owner's
+        // lock.
         if let Some(Slot::Ready(block)) = self.slots.remove(&id)
             && let Some(memory) = block.into_memory()
         {
@@ -53,7 +55,8 @@ impl<W: World> Pool<W> {
         }
     }
 
-    /// Blocks that are to be given their memory and then to [`Pool::are_ready`]; none when all are ready.
+    /// Takes blocks to be made ready and then passed to [`Pool::are_ready`]. Returns none if all
+    /// are ready.
     pub fn take_unready(&mut self) -> Vec<(u32, W::Memory)> {
         if self.closed {
             return Vec::new();
@@ -66,7 +69,8 @@ impl<W: World> Pool<W> {
         blocks
     }
 
-    /// Takes blocks that have memory now; whether enough have for viewers to be served.
+    /// Takes back blocks that have been made ready. Returns whether there are enough for viewers to
+    /// be served.
     pub fn are_ready(
         &mut self,
         blocks: Vec<(u32, W::Memory)>,
@@ -74,14 +78,14 @@ impl<W: World> Pool<W> {
         finished: &mut Vec<Finished<W>>,
     ) -> bool {
         self.preparing -= blocks.len();
-        // The lowest address is the last, as among the others.
+        // The lowest address comes last, as in `unready`.
         self.free.extend(blocks);
         self.dispatch(now, finished);
         let least = self.ahead.map_or(0, |ahead| ahead.least);
         self.census().ready() >= least
     }
 
-    /// An empty block comes back.
+    /// Takes back an empty block.
     pub fn give_back(
         &mut self,
         number: u32,
@@ -94,7 +98,7 @@ impl<W: World> Pool<W> {
         self.dispatch(now, finished);
     }
 
-    /// Forgets what is held of a file and nobody uses; how many blocks became free.
+    /// Evicts the unused blocks of a file. Returns how many were freed.
     pub fn forget(&mut self, file: W::File, now: Monotonic) -> usize {
         let Some(film) = self.films.number(file) else {
             return 0;
@@ -111,17 +115,17 @@ impl<W: World> Pool<W> {
         numbers.len()
     }
 
-    /// What a block holds.
+    /// Returns what a block holds.
     pub fn holds(&self, number: u32) -> Option<BlockId> {
         self.held.get(number as usize).copied().flatten()
     }
 
-    /// All blocks that are in memory.
+    /// Returns all cached blocks.
     pub fn blocks(&self) -> impl Iterator<Item = &BlockId> {
         self.held.iter().flatten()
     }
 
-    /// The blocks of a film that are in memory, in order.
+    /// Returns the numbers of a film's cached blocks, in order.
     pub fn blocks_of(&self, film: FilmId) -> Vec<u32> {
         let mut blocks: Vec<u32> = self
             .blocks()
@@ -132,7 +136,7 @@ impl<W: World> Pool<W> {
         blocks
     }
 
-    /// What became of the blocks.
+    /// Counts the blocks by state.
     pub fn census(&self) -> Census {
         let (mut cached, mut pinned) = (0, 0);
         for slot in self.slots.values() {

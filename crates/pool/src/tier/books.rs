@@ -1,4 +1,4 @@
-//! Which block lies where in the tier, which makes room, which is let in.
+//! Which block is in which slot, and which blocks are evicted and admitted.
 
 use std::collections::BTreeMap;
 use std::hash::Hash;
@@ -12,27 +12,27 @@ use super::missed::Missed;
 use super::stats::TierStats;
 use crate::films::{Films, Numbered};
 
-/// A block as it is remembered over a restart.
+/// A block's record, which is kept across restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<F> {
     /// The film's version.
     pub file: F,
-    /// The block's number in it.
+    /// The block's number in the film.
     pub block: u32,
-    /// Its bytes.
+    /// Length in bytes.
     pub len: u32,
-    /// Checksum of its bytes, bound to its name.
+    /// Checksum of the bytes, which also covers the block's name.
     pub sum: u64,
 }
 
-/// Where a block lies, and what is known of its bytes.
+/// A block's location, length and checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TierBlock {
     /// The slot.
     pub slot: u32,
-    /// Its bytes.
+    /// Length in bytes.
     pub len: u32,
-    /// Their checksum.
+    /// Checksum of the bytes.
     pub sum: u64,
 }
 
@@ -41,9 +41,9 @@ struct Entry {
     id: BlockId,
     len: u32,
     sum: u64,
-    /// Being read: it stays until that is done.
+    /// Being read: it stays until the read is done.
     in_use: bool,
-    /// Its film was purged meanwhile.
+    /// Its film has been purged meanwhile.
     is_purged: bool,
 }
 
@@ -51,31 +51,31 @@ struct Entry {
 #[derive(Clone, Copy, Debug)]
 struct Writing {
     id: BlockId,
-    /// Its film was purged meanwhile.
+    /// Its film has been purged meanwhile.
     is_purged: bool,
 }
 
 /// Where a block is to be read from.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Look {
-    /// From here; [`Books::read`] says how it went.
+    /// From the tier. [`Books::read`] reports the result.
     Held(TierBlock),
-    /// From afar; to be let in when it has come?
+    /// From the film's remote place.
     Missed {
-        /// Whether it is.
+        /// Whether the block is to be admitted to the tier once it has been read.
         admit: bool,
     },
 }
 
-/// The books of a tier whose films are files `F`. Moments that are passed in never go back.
+/// The bookkeeping of a tier for the films of files `F`. The times passed in never go back.
 pub struct Books<F> {
     films: Films<F>,
-    /// Looked up and counted, never gone through.
+    /// Used for look-ups and counts, never iterated.
     places: FixedMap<BlockId, u32>,
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
     policy: Box<dyn Policy>,
-    /// Films whose blocks are let in at once, and make room for none.
+    /// Films whose blocks are admitted at once and never evicted.
     kept: FixedMap<F, ()>,
     missed: Missed,
     admit: u32,
@@ -86,8 +86,8 @@ pub struct Books<F> {
 }
 
 impl<F: Copy + Eq + Hash> Books<F> {
-    /// Books of so many slots, of which these hold a block already. `admit`: a block is let in at so many misses (1: at
-    /// once).
+    /// Creates the bookkeeping for this many slots; the slots in `found` already hold blocks. A
+    /// block is admitted at its `admit`th miss (1: at once).
     pub fn new(
         slots: u32,
         policy: Box<dyn Policy>,
@@ -103,7 +103,8 @@ impl<F: Copy + Eq + Hash> Books<F> {
             free: Vec::new(),
             policy,
             kept: FixedMap::default(),
-            // Twice as many as there is room for: a block may come again after a whole turn of the tier.
+            // Twice the capacity: a block may be missed again after the whole tier has been
+            // replaced.
             missed: Missed::new((2 * count).max(1024)),
             admit,
             budget,
@@ -121,7 +122,7 @@ impl<F: Copy + Eq + Hash> Books<F> {
         books
     }
 
-    /// A film is opened; its number.
+    /// Opens a film and returns its number.
     pub fn open(&mut self, file: F, now: Duration) -> FilmId {
         let numbered = self.films.open(file);
         if let Numbered::New(film) = numbered {
@@ -130,12 +131,13 @@ impl<F: Copy + Eq + Hash> Books<F> {
         numbered.number()
     }
 
-    /// A film is closed.
+    /// Closes a film.
     pub fn close(&mut self, film: FilmId) {
         self.films.close(film);
     }
 
-    /// A block that was there at the start. In which order they were used is not known any more.
+    /// Enters a block that was present at the start. The order of earlier uses is not known any
+    /// more.
     fn found(&mut self, slot: u32, record: Record<F>) {
         let film = self.open(record.file, Duration::ZERO);
         let id = BlockId {
@@ -148,18 +150,18 @@ impl<F: Copy + Eq + Hash> Books<F> {
         self.films.close(film);
     }
 
-    /// From now on these films are kept: their blocks are let in at once, and make room for none.
+    /// Replaces the list of kept films: their blocks are admitted at once and never evicted.
     pub fn keep(&mut self, files: impl IntoIterator<Item = F>) {
         self.kept = files.into_iter().map(|file| (file, ())).collect();
     }
 
-    /// Whether a block is here.
+    /// Returns whether a block is in the tier.
     pub fn holds(&self, id: BlockId) -> bool {
         self.places.contains_key(&id)
     }
 
-    /// A block is wanted. `name`: a hash of the film's version and the block's number, by which misses are counted longer
-    /// than the film has its number.
+    /// Looks up a block that is needed. `name`: a hash of the film's version and the block's
+    /// number. Misses are counted by it, because the film may lose its number in between.
     pub fn look(&mut self, id: BlockId, name: u64, now: Duration) -> Look {
         let slot = self.places.get(&id).copied();
         let entry = slot.and_then(|slot| self.entries[slot as usize].as_mut());
@@ -177,8 +179,8 @@ impl<F: Copy + Eq + Hash> Books<F> {
         }
     }
 
-    /// A block was read, or could not be. Whether it stays: if not, its slot must be told empty on the disk before
-    /// [`Books::give_back`].
+    /// Records the result of reading a block. Returns whether the block stays. If not, its slot
+    /// must be marked empty on the disk before [`Books::give_back`].
     #[must_use]
     pub fn read(&mut self, held: TierBlock, well: bool, now: Duration) -> bool {
         let mut is_purged = false;
@@ -200,8 +202,8 @@ impl<F: Copy + Eq + Hash> Books<F> {
         stays
     }
 
-    /// All of a film is to go. Gives the slots that must be told empty on the disk before [`Books::give_back`]; a block that
-    /// is being read or written goes when that is done.
+    /// Purges a film. Returns the slots that must be marked empty on the disk before
+    /// [`Books::give_back`]. A block that is being read or written is removed when that is done.
     pub fn purge(&mut self, file: F, now: Duration) -> Vec<u32> {
         let Some(film) = self.films.number(file) else {
             return Vec::new();
@@ -232,8 +234,8 @@ impl<F: Copy + Eq + Hash> Books<F> {
         }
     }
 
-    /// A slot for a block that is let in, which is to be written now; none where it is here or being written, the day's bytes
-    /// are spent, or no block may go for it.
+    /// Returns a slot for an admitted block, which is to be written now. `None`: the block is
+    /// already held or being written, the day's bytes are spent, or no block can be evicted.
     pub fn room(&mut self, id: BlockId, bytes: u64, hour: u64, now: Duration) -> Option<u32> {
         if self.places.contains_key(&id) || self.writing.values().any(|writing| writing.id == id) {
             return None;
@@ -262,13 +264,13 @@ impl<F: Copy + Eq + Hash> Books<F> {
         Some(slot)
     }
 
-    /// A block was not taken up for another reason.
+    /// Records that a block was left out for another reason.
     pub fn left_out(&mut self) {
         self.stats.left_out += 1;
     }
 
-    /// A block lies in its slot. Whether it stays: if not, the slot must be told empty on the disk before
-    /// [`Books::give_back`].
+    /// Records that a block has been written to its slot. Returns whether it stays. If not, the
+    /// slot must be marked empty on the disk before [`Books::give_back`].
     #[must_use]
     pub fn written(&mut self, slot: u32, id: BlockId, len: u32, sum: u64, now: Duration) -> bool {
         self.stats.bytes_written += u64::from(len);
@@ -293,24 +295,24 @@ impl<F: Copy + Eq + Hash> Books<F> {
         self.policy.insert(slot, id, 1, now);
     }
 
-    /// Nothing could be written to a slot.
+    /// Records that writing to a slot failed.
     pub fn failed(&mut self, slot: u32) {
         self.stats.errors += 1;
         self.writing.remove(&slot);
         self.free.push(slot);
     }
 
-    /// A slot is empty on the disk too.
+    /// Records that a slot is empty on the disk, too.
     pub fn give_back(&mut self, slot: u32) {
         self.free.push(slot);
     }
 
-    /// To be remembered: what was written when.
+    /// Returns the bytes written per hour, to be saved.
     pub fn hours(&self) -> Hours {
         *self.budget.hours()
     }
 
-    /// What the tier holds and has done.
+    /// Returns the tier's statistics.
     pub fn stats(&self) -> TierStats {
         TierStats {
             cached: self.places.len() as u64,
@@ -320,7 +322,7 @@ impl<F: Copy + Eq + Hash> Books<F> {
 }
 
 fn is_kept<F: Copy + Eq + Hash>(films: &Films<F>, kept: &FixedMap<F, ()>, film: FilmId) -> bool {
-    // Mostly none are.
+    // Usually no films are kept.
     !kept.is_empty()
         && films
             .file(film)

@@ -1,12 +1,13 @@
-//! Bytes that may be written in a day, so that a disk of flash lasts: counted by hours, remembered over restarts.
+//! Limits the bytes written per day, so that flash storage lasts. They are counted by the hour and
+//! saved across restarts.
 
-/// Hours that count: the last 24 and the one that is not over.
+/// Hours that count: the last 24 and the current one.
 pub const HOURS: usize = 25;
 
-/// An hour since 1970, and bytes written in it.
+/// Hours since 1970, each with the bytes written in it.
 pub type Hours = [(u64, u64); HOURS];
 
-/// What was written in the last hours.
+/// The bytes written in the last hours.
 #[derive(Clone, Debug)]
 pub struct Budget {
     hours: Hours,
@@ -14,17 +15,17 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// At most `daily` bytes in any 24 hours, of which these were written already.
+    /// Creates a budget of `daily` bytes in any 24 hours, with what was written in earlier `hours`.
     pub fn new(daily: u64, hours: Hours) -> Budget {
         Budget { hours, daily }
     }
 
-    /// Takes `bytes` in this hour, if they are left.
+    /// Spends `bytes` in this hour, if they are available. Returns whether they are.
     pub fn take(&mut self, hour: u64, bytes: u64) -> bool {
         let first = (hour + 1).saturating_sub(HOURS as u64);
         let mut spent = 0u64;
         for (of, written) in &mut self.hours {
-            // A clock that was set back: what was written then counts as of now.
+            // If the clock was set back, later hours count as the current one.
             *of = (*of).min(hour);
             if *of >= first {
                 spent = spent.saturating_add(*written);
@@ -45,7 +46,7 @@ impl Budget {
         true
     }
 
-    /// To be remembered.
+    /// Returns the hours, to be saved.
     pub fn hours(&self) -> &Hours {
         &self.hours
     }

@@ -1,10 +1,10 @@
-//! How often blocks were missed lately: of as many as are remembered, the oldest is forgotten first.
+//! Recent misses of blocks. At the limit, the oldest is forgotten first.
 
 use std::collections::VecDeque;
 
 use reelway_determinism::FixedMap;
 
-/// Counts by a hash of the block's name; who shares one shares its count.
+/// Counts misses by a hash of the block's name. Blocks with the same hash share a count.
 #[derive(Debug)]
 pub(crate) struct Missed {
     counts: FixedMap<u64, u32>,
@@ -13,7 +13,7 @@ pub(crate) struct Missed {
 }
 
 impl Missed {
-    /// Remembers at most so many.
+    /// Remembers at most `most` blocks.
     pub fn new(most: usize) -> Missed {
         Missed {
             counts: FixedMap::default(),
@@ -22,7 +22,7 @@ impl Missed {
         }
     }
 
-    /// One more miss; whether there were `enough` now, and then it is forgotten.
+    /// Counts a miss. Returns whether there have been `enough` now; if so, the count is dropped.
     pub fn note(&mut self, name: u64, enough: u32) -> bool {
         if enough <= 1 {
             return true;
@@ -33,7 +33,7 @@ impl Missed {
                 return false;
             }
             self.counts.remove(&name);
-            // Its place in the order goes when its turn comes.
+            // Its entry in `order` is removed when it becomes the oldest.
             return true;
         }
         while self.order.len() >= self.most {

@@ -1,14 +1,15 @@
-//! The books of the tier: blocks of films that lie afar, kept on a local disk.
+//! The bookkeeping of the tier: blocks of remote films that are kept on a local disk.
 //!
-//! Which block is in which slot, which is let in, which makes room, and how much may be written in a day. Time, and what
-//! was found on the disk, are arguments; the files and the threads are the store's.
+//! It decides which block is in which slot, which blocks are admitted and evicted, and how much may
+//! be written per day. The time, and what was found on the disk, are arguments; files and threads
+//! belong to the store.
 //!
-//! | file | what lives there |
+//! | file | contents |
 //! |---|---|
-//! | `books.rs` | which block lies where, which makes room, which is let in |
+//! | `books.rs` | which block is in which slot, which are evicted and admitted |
 //! | `missed.rs` | how often a block was missed |
-//! | `budget.rs` | bytes that may be written in a day |
-//! | `stats.rs` | what is counted |
+//! | `budget.rs` | bytes that may be written per day |
+//! | `stats.rs` | statistics |
 
 mod books;
 mod budget;

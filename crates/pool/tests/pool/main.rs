@@ -1,4 +1,4 @@
-//! The pool step by step, and at random: single-threaded, on time that the tests set.
+//! Step-by-step and randomised tests of the pool: single-threaded, with the time set by the tests.
 
 mod policy;
 mod random;

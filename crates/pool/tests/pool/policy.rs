@@ -1,4 +1,4 @@
-//! What the cache policy learns, and when.
+//! What the cache policy is notified of, and when.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use reelway_pool::{News, Pool};
 
 use super::world::{Owner, memory};
 
-/// Writes down what a policy learns, and when.
+/// Records the calls of a policy, and when they happen.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<(u128, String)>>>);
 

@@ -1,4 +1,4 @@
-//! Requests, reads and pins at random: what must hold at every step.
+//! Random requests, reads and pins, with checks of the invariants after every step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -10,22 +10,22 @@ use reelway_pool::{Ahead, Failure, Given, News, Pin, Pool};
 
 use super::world::{Film, Memory, Owner};
 
-/// What was asked for.
+/// A request.
 #[derive(Clone, Debug)]
 enum Asked {
     Blocks(Film, Range<u32>),
-    /// So many, by this deadline.
+    /// Number of blocks, and the deadline.
     Empty(usize, u64),
 }
 
-/// A pool and what happens to it.
+/// A pool, and what happens to it.
 struct Run {
     seed: u64,
     random: Random,
     owner: Owner,
     films: Vec<Film>,
     queues: usize,
-    /// Requests without an answer.
+    /// Requests that have not been answered.
     open: BTreeMap<u64, Asked>,
     tag: u64,
     preparing: Vec<(u32, Memory)>,
@@ -79,7 +79,7 @@ impl Run {
 
     fn step(&mut self) {
         self.owner.now += Duration::from_nanos(self.random.below(1000) as u64);
-        // Few, so that some are equal.
+        // Few different values, so that some are equal.
         let deadline = self.owner.now.nanos() + 1000 * self.random.below(8) as u64;
         match self.random.below(20) {
             0..6 => {
@@ -181,7 +181,7 @@ impl Run {
         });
     }
 
-    /// What holds after each step.
+    /// Checks the invariants after each step.
     fn check(&mut self) {
         let seed = self.seed;
         for id in std::mem::take(&mut self.owner.started) {
@@ -206,7 +206,7 @@ impl Run {
                 }
                 (Asked::Empty(count, deadline), Ok(Given::Empty(blocks))) => {
                     assert_eq!(blocks.len(), count, "seed {seed}");
-                    // Of those who want room only, the most urgent is served first.
+                    // Among requests that only need room, the most urgent is served first.
                     let passed = self.open.iter().find(|(other, asked)| match asked {
                         Asked::Empty(_, by) => (*by, **other) < (deadline, tag),
                         Asked::Blocks(..) => false,
@@ -237,7 +237,7 @@ impl Run {
             + census.lent
             + census.lost;
         assert_eq!(all, census.blocks, "seed {seed}: {census:?}");
-        // Nobody is forgotten: whoever can be served has been.
+        // No request is forgotten: every request that can be served has been.
         self.owner.with_pool(Pool::dispatch);
         let late = &self.owner.order;
         assert!(late.is_empty(), "seed {seed}: {late:?} could be served");
@@ -245,7 +245,7 @@ impl Run {
         assert!(late.is_empty(), "seed {seed}: {late:?} could be read");
     }
 
-    /// Each block is somebody's, and nobody else's. Empty blocks that are out.
+    /// Checks that each block has exactly one owner. Returns the number of empty blocks given out.
     fn check_blocks(&self) -> usize {
         let seed = self.seed;
         let (mut pinned, mut others) = (BTreeMap::new(), Vec::new());
@@ -278,7 +278,7 @@ impl Run {
         lent
     }
 
-    /// Everything ends: all are answered, and all blocks come back.
+    /// Finishes everything: all requests are answered, and all blocks come back.
     fn end(&mut self) {
         let seed = self.seed;
         for _ in 0..10_000 {
@@ -305,7 +305,7 @@ impl Run {
             .push(format!("{:?}", self.owner.pool.take_accesses()));
     }
 
-    /// The pool is closed in the middle of it.
+    /// Closes the pool in the middle of the run.
     fn close(&mut self) {
         self.owner
             .with_pool(|pool, _, finished| pool.close(finished));

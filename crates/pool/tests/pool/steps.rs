@@ -1,4 +1,4 @@
-//! What the pool does, step by step.
+//! The pool's behaviour, step by step.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn a_full_pool_serves_those_who_wait_in_order_of_deadline() {
         owner.fetch(tag, film, block..block + 1, deadline);
     }
     assert_eq!((owner.pool.waiting(), answered(&owner).len()), (3, 8));
-    // What is in memory is had at once all the same.
+    // Cached blocks are still available at once.
     owner.fetch(30, film, 3..4, 400);
     assert!(owner.answers[&30].is_ok());
     owner.order.clear();
@@ -134,7 +134,7 @@ fn a_place_afar_that_stalls_leaves_half_of_the_pool_to_others() {
         owner.pool.add_queue(2, true),
     );
     let (here, afar) = (owner.film(1, disk), owner.film(2, origin));
-    // More than the pool is, and more urgent than the others.
+    // More than the pool can hold, and more urgent than the others.
     for n in 0..40 {
         owner.fetch(u64::from(n), afar, n..n + 1, u64::from(n));
     }
@@ -151,7 +151,7 @@ fn a_place_afar_that_stalls_leaves_half_of_the_pool_to_others() {
         owner.let_go(tag);
     }
     assert_eq!(owner.pool.waiting(), 32);
-    // When it goes on, all get what they asked for, in their order.
+    // When the place recovers, all requests are answered in order.
     owner.order.clear();
     for tag in 0..40 {
         owner.read(0, Ok(1));
@@ -209,15 +209,15 @@ fn a_newcomer_who_takes_the_part_of_the_first_in_line_lets_those_behind_it_go_on
         owner.pool.add_queue(3, true),
     );
     let (here, afar) = (owner.film(1, disk), owner.film(2, origin));
-    // Four are free; three of the eight blocks of the part afar are taken.
+    // Four blocks are free; three of the eight in the remote part are taken.
     owner.allocate(0, 9, 0);
     owner.fetch(1, afar, 0..3, 0);
-    // The first in line needs five of either, and the next one waits behind it.
+    // The first in line needs five blocks of both, and the next one waits behind it.
     owner.fetch(2, afar, 10..15, 50);
     owner.fetch(3, here, 0..1, 60);
     assert_eq!(owner.pool.waiting(), 2);
     assert!(owner.reads.iter().all(|read| read.queue == origin));
-    // With this one only four are left of the part.
+    // This one leaves only four blocks of the part.
     owner.fetch(4, afar, 20..21, 40);
     assert_eq!(owner.pool.waiting(), 1);
     assert!(owner.reads.iter().any(|read| read.queue == disk));
@@ -228,7 +228,7 @@ fn later_requests_for_one_block_do_not_keep_a_place_afar_from_one_for_many() {
     let mut owner = Owner::new(16, "lru", None);
     let origin = owner.pool.add_queue(3, true);
     let afar = owner.film(1, origin);
-    // Eight may be read at once from there.
+    // At most eight blocks may be read from there at once.
     owner.fetch(0, afar, 0..4, 0);
     owner.fetch(1, afar, 10..16, 10);
     owner.fetch(2, afar, 20..21, 20);
@@ -287,7 +287,7 @@ fn the_blocks_of_a_film_that_is_no_more_are_dropped_unless_they_are_used() {
 
 #[test]
 fn a_film_s_number_is_used_again_when_none_of_its_blocks_is_held_or_on_its_way() {
-    // What becomes of the first film's block; whether its number is free then.
+    // What becomes of the first film's block, and whether its number is free afterwards.
     type End = fn(&mut Owner);
     let ends: [(End, bool); 6] = [
         (|_| (), false),
@@ -324,7 +324,7 @@ fn a_film_s_number_is_used_again_when_none_of_its_blocks_is_held_or_on_its_way()
         owner.fetch(0, film, 0..1, 0);
         owner.pool.close_film(film.number);
         end(&mut owner);
-        // More than are remembered.
+        // More films than are remembered.
         let again = (1..5000).any(|file| {
             let other = owner.film(file, disk).number;
             owner.pool.close_film(other);
@@ -332,7 +332,7 @@ fn a_film_s_number_is_used_again_when_none_of_its_blocks_is_held_or_on_its_way()
         });
         assert_eq!(again, free, "end {nth}");
     }
-    // A read that had not begun when the pool was closed.
+    // A read that had not started when the pool was closed.
     let mut owner = Owner::new(8, "lru", None);
     let disk = owner.pool.add_queue(1, false);
     let (film, other) = (owner.film(0, disk), owner.film(1, disk));
@@ -368,7 +368,8 @@ fn memory_is_made_ready_before_it_is_used() {
     }
     let expected: Vec<(usize, bool)> = (1..=80).map(|n| (2 * n, 2 * n >= 64)).collect();
     assert_eq!(enough, expected);
-    // A read takes unprepared memory only if no other is left, and waits for what comes at once.
+    // A read takes unprepared memory only if there is no other, and waits for memory that is being
+    // made ready.
     let mut owner = Owner::new(
         4,
         "lru",

@@ -1,4 +1,4 @@
-//! The tier's books, step by step and at random.
+//! The tier's bookkeeping, step by step and at random.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -79,7 +79,7 @@ fn a_block_that_is_read_stays_and_one_that_is_broken_goes() {
     assert_eq!(books.room(id(9), 10, 107, NOW), Some(1));
     books.left_out();
     assert_eq!(books.stats().left_out, 1);
-    // Two blocks in the hour 100, one in the hour 107.
+    // Two blocks in hour 100, one in hour 107.
     let mut hours = books.hours().to_vec();
     hours.retain(|(_, bytes)| *bytes > 0);
     assert_eq!(hours, [(100, 20), (107, 10)]);
@@ -117,7 +117,7 @@ fn a_purged_film_goes_and_what_is_read_or_written_meanwhile_goes_afterwards() {
     for slot in [0, written, held.slot] {
         books.give_back(slot);
     }
-    // From now on it is let in again.
+    // The block can now be admitted again.
     let again = books.room(id(2), 10, 0, NOW).expect("a slot");
     assert!(books.written(again, id(2), 10, 5, NOW) && books.holds(id(2)));
 }
@@ -140,7 +140,7 @@ fn a_kept_film_is_let_in_at_once_and_makes_room_for_none() {
         let slot = books.room(id(film, 0), 1, 0, NOW).expect("a slot");
         assert!(books.written(slot, id(film, 0), 1, 5, NOW));
     }
-    // The other's block has made room, and then there is none to do so.
+    // The other film's block is evicted; after that, none can be.
     let slot = books.room(id(kept, 1), 1, 0, NOW).expect("a slot");
     assert!(books.written(slot, id(kept, 1), 1, 5, NOW));
     assert!(!books.holds(id(other, 0)) && books.holds(id(kept, 0)));
@@ -162,10 +162,10 @@ fn no_slot_is_ever_given_to_two_blocks() {
             Vec::new(),
         );
         let films = [books.open(1, NOW), books.open(2, NOW)];
-        // What is being written, and what is being read, by slot.
+        // Blocks being written and blocks being read, by slot.
         let mut writes: BTreeMap<u32, BlockId> = BTreeMap::new();
         let mut reads: Vec<(BlockId, TierBlock)> = Vec::new();
-        // Whose film was purged since they began.
+        // Slots whose film was purged since the operation began.
         let mut purged: BTreeSet<u32> = BTreeSet::new();
         let mut sums: BTreeMap<BlockId, u64> = BTreeMap::new();
         for step in 0..300u64 {
@@ -238,7 +238,7 @@ fn no_slot_is_ever_given_to_two_blocks() {
                 _ => {}
             }
         }
-        // All come back: as many as there are can be had at once.
+        // Finally, all slots come back: all of them can be allocated at once.
         for (slot, _) in writes {
             books.failed(slot);
         }

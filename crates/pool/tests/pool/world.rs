@@ -1,4 +1,4 @@
-//! A pool without bytes, and the one who owns it.
+//! A pool without bytes, and its owner.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,19 +7,19 @@ use reelway_cache::{BlockId, FilmId, Spec};
 use reelway_pool::{Ahead, Failure, Finished, Given, Pool, Purpose, Read, Request, Source, World};
 use reelway_time::Monotonic;
 
-/// A block's memory: it knows where it is, and what was read into it last.
+/// A block's memory: it records its own number, and what was last read into it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Memory {
     pub number: u32,
     pub bytes_of: Option<BlockId>,
 }
 
-/// A film in one place, of which another has some blocks.
+/// A film in one place; another place holds some of its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Film {
     pub number: FilmId,
     pub queue: usize,
-    /// The queue of every third block.
+    /// The queue for every third block.
     pub tier: Option<usize>,
 }
 
@@ -52,7 +52,7 @@ impl World for Numbers {
 
 pub type Answer = Result<Given<Memory>, Failure<&'static str>>;
 
-/// The memory of so many blocks.
+/// Returns memory for this many blocks.
 pub fn memory(blocks: u32) -> Vec<Memory> {
     let empty = |number| Memory {
         number,
@@ -61,15 +61,15 @@ pub fn memory(blocks: u32) -> Vec<Memory> {
     (0..blocks).map(empty).collect()
 }
 
-/// The pool, the reads under way and the answers, which nobody has let go yet.
+/// The pool, the reads under way and the answers that have not been released.
 pub struct Owner {
     pub pool: Pool<Numbers>,
     pub now: Monotonic,
     pub reads: Vec<Read<Numbers>>,
     pub answers: BTreeMap<u64, Answer>,
-    /// Tags in the order of their answers, since this was emptied last.
+    /// Tags in the order of their answers, since this was last cleared.
     pub order: Vec<u64>,
-    /// Blocks whose reads began, in this order, since this was emptied last.
+    /// Blocks in the order in which their reads started, since this was last cleared.
     pub started: Vec<BlockId>,
 }
 
@@ -96,7 +96,7 @@ impl Owner {
         }
     }
 
-    /// Changes the pool, then does what follows from it.
+    /// Changes the pool, then carries out the effects.
     pub fn with_pool<T>(
         &mut self,
         change: impl FnOnce(&mut Pool<Numbers>, Monotonic, &mut Vec<Finished<Numbers>>) -> T,
@@ -135,7 +135,7 @@ impl Owner {
         self.ask(tag, Purpose::Empty(count), deadline);
     }
 
-    /// The `nth` read under way is done.
+    /// Completes the `nth` read under way.
     pub fn read(&mut self, nth: usize, result: Result<usize, &'static str>) {
         let mut read = self.reads.remove(nth);
         if let (Ok(_), Some(memory)) = (result, &mut read.memory) {
@@ -144,14 +144,15 @@ impl Owner {
         self.with_pool(|pool, now, finished| pool.read_done(read, result, false, now, finished));
     }
 
-    /// All reads are done, and those that follow.
+    /// Completes all reads, and those that they cause.
     pub fn read_all(&mut self) {
         while !self.reads.is_empty() {
             self.read(0, Ok(1));
         }
     }
 
-    /// A request's blocks are let go. As in the store, the pool learns it only if a request waits.
+    /// Releases a request's blocks. As in the store, the pool is notified only if a request is
+    /// waiting.
     pub fn let_go(&mut self, tag: u64) {
         match self.answers.remove(&tag) {
             Some(Ok(Given::Empty(blocks))) => {
@@ -175,7 +176,7 @@ impl Owner {
         }
     }
 
-    /// Blocks are fetched, read and let go.
+    /// Fetches, reads and releases blocks.
     pub fn touch(&mut self, film: Film, blocks: Range<u32>) {
         self.fetch(u64::MAX, film, blocks, 0);
         self.read_all();

@@ -1,4 +1,4 @@
-//! What is in a film, as JSON.
+//! The contents of a film, as JSON.
 
 use std::path::Path;
 

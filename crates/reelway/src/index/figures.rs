@@ -1,5 +1,5 @@
-//! What a film needs of a server, in figures: how large its groups of pictures and the pictures that begin them are, and its bit
-//! rate over time.
+//! Figures of a film that matter to a server: the sizes of its GOPs and of their first pictures,
+//! and its bit rate over time.
 
 use std::path::Path;
 
@@ -7,21 +7,21 @@ use reelway_clock::Real;
 use reelway_media::{Nanos, SampleTable, Title, Track, ticks_to_nanos};
 use reelway_sys::extents::Layout;
 
-/// Columns of the bit rate over time, at most.
+/// The maximum number of columns of the bit rate over time.
 const COLUMNS: usize = 60;
-/// What stands for none to most.
+/// The bars, from none to the maximum.
 const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Bytes that the server reads at once by default (`pool.block`).
+/// Bytes that the server reads at a time by default (`pool.block`).
 pub const BLOCK: u64 = 256 << 10;
 
-/// How a film lies on its disk, where the file system tells.
+/// How a film is laid out on its disk, if the file system reports it.
 pub fn layout(path: &Path) -> Option<Layout> {
     let file = std::fs::File::open(path).ok()?;
     Layout::of(&file, BLOCK).ok()
 }
 
-/// Seconds of so many nanoseconds.
+/// Converts nanoseconds to seconds.
 pub fn seconds(nanos: Nanos) -> f64 {
     nanos as f64 / 1e9
 }
@@ -31,7 +31,7 @@ pub fn date(nanos: Nanos) -> String {
     Real::from_nanos(nanos.max(0) as u64).to_string()
 }
 
-/// Mean bits a second of a track.
+/// The mean bit rate of a track, in bits per second.
 pub fn bitrate(track: &Track) -> u64 {
     let seconds = seconds(ticks_to_nanos(track.duration as i64, track.timescale));
     if seconds > 0.0 {
@@ -47,7 +47,7 @@ pub fn overhead(size: u64, title: &Title) -> u64 {
     size.saturating_sub(media)
 }
 
-/// The least, mean and largest of some values.
+/// The minimum, mean and maximum of some values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     pub min: f64,
@@ -56,7 +56,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these values; all 0 where there are none.
+    /// Computes it for these values; all 0 if there are none.
     pub fn of(values: &[f64]) -> Spread {
         let fold = |with: fn(f64, f64) -> f64| values.iter().copied().reduce(with).unwrap_or(0.0);
         Spread {
@@ -67,13 +67,13 @@ impl Spread {
     }
 }
 
-/// What GOPs a picture track has: from one picture at which a decoder may start to the next.
+/// The GOPs of a video track: each from one sync sample to the next.
 #[derive(Debug)]
 pub struct Gops {
     pub count: usize,
     pub seconds: Spread,
     pub bytes: Spread,
-    /// Bytes of the pictures that begin them.
+    /// Sizes of the first pictures, in bytes.
     pub key_bytes: Spread,
 }
 
@@ -110,16 +110,16 @@ impl Gops {
 #[derive(Debug)]
 pub struct RtpPackets {
     pub count: u64,
-    /// Bytes behind their headers.
+    /// Payload bytes, without the packets' headers.
     pub bytes: u64,
-    /// Packets of a GOP; of sound, of a group of its frames.
+    /// Packets per GOP; for audio, per group of frames.
     pub groups: Spread,
-    /// Packets of the pictures that begin GOPs.
+    /// Packets of the first pictures of GOPs.
     pub keys: Spread,
 }
 
 impl RtpPackets {
-    /// `None`: they were not counted.
+    /// Returns `None` if the packets were not counted.
     pub fn of(track: &Track) -> Option<RtpPackets> {
         let counted = &track.packets.groups;
         if counted.is_empty() {
@@ -150,16 +150,16 @@ impl RtpPackets {
 /// The bit rate over time.
 #[derive(Debug)]
 pub struct Rates {
-    /// Seconds of a column.
+    /// Seconds per column.
     pub step: f64,
-    /// Bits a second in each.
+    /// Bits per second in each.
     pub columns: Vec<f64>,
     /// The most bits in any whole second.
     pub peak: f64,
 }
 
 impl Rates {
-    /// Of all tracks, by when their samples are decoded.
+    /// Adds up all tracks, by the decode times of their samples.
     pub fn of(title: &Title, tables: &[SampleTable]) -> Rates {
         let whole = (seconds(title.duration).ceil() as usize).max(1);
         let mut by_second = vec![0.0; whole];
@@ -181,7 +181,7 @@ impl Rates {
         }
     }
 
-    /// A line in which a bar stands for each column, and the highest for the most.
+    /// A line with a bar for each column, of which the highest is the maximum.
     pub fn line(&self) -> String {
         let most = self.columns.iter().copied().fold(0.0, f64::max);
         let bar = |rate: &f64| {

@@ -1,10 +1,10 @@
-//! `reelway index`: what is in a film.
+//! `reelway index`: the contents of a film.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
-//! | `figures.rs` | what a film needs of a server, in figures |
-//! | `document.rs` | all of it as JSON |
-//! | `table.rs` | what people want to know of it |
+//! | `figures.rs` | figures of a film that matter to a server |
+//! | `document.rs` | everything as JSON |
+//! | `table.rs` | a summary for users |
 
 mod document;
 mod figures;
@@ -49,7 +49,7 @@ impl Flags {
     }
 }
 
-/// Indexes each file and prints what was found; fails if any could not be indexed.
+/// Indexes each file and prints the result; fails if any could not be indexed.
 pub fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let mut failed = false;
     let mut documents = Vec::new();

@@ -1,4 +1,5 @@
-//! What is in a film, for people: the figures of the VODCA paper's table of films, and the bit rate over time.
+//! The contents of a film, for users: the figures of the VODCA paper's table of films, and the bit
+//! rate over time.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use super::figures::{
     BLOCK, Gops, Rates, RtpPackets, Spread, bitrate, date, layout, overhead, seconds,
 };
 
-/// Prints what people want to know.
+/// Prints a summary for users.
 pub fn print(path: &Path, size: u64, index: &Index) {
     let title = &index.title;
     let summary = Summary::of(title);

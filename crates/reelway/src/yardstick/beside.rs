@@ -1,26 +1,26 @@
-//! What is watched beside the viewers, every second: machines, and the server's own metrics.
+//! What is observed every second while viewers run: machines, and the server's own metrics.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use reelway_yardstick::watching::{self, Machine, Series};
 
-/// What to watch.
+/// What to observe.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     pub machines: Vec<Machine>,
-    /// A page of metrics.
+    /// The URL of a metrics page.
     pub metrics: Option<String>,
 }
 
-/// What was seen.
+/// The observations.
 #[derive(Clone, Debug, Default)]
 pub struct Observations {
     pub machines: Vec<(Machine, Series)>,
     pub metrics: Option<Series>,
 }
 
-/// Does `what`, and watches meanwhile.
+/// Runs `what`, and observes meanwhile.
 pub async fn watched<T>(wanted: Wanted, what: impl Future<Output = T>) -> (T, Observations) {
     let seen = Observations {
         machines: wanted

@@ -1,4 +1,4 @@
-//! Virtual viewers: flags, progress, and what is printed.
+//! Virtual viewers: flags, progress and output.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -60,7 +60,7 @@ pub struct Load {
     pub runs: u32,
 }
 
-/// A share, from 0 to 100.
+/// Parses a percentage, from 0 to 100, as a share.
 fn percent(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('%').parse::<f64>() {
         Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent / 100.0),
@@ -69,12 +69,12 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 impl Load {
-    /// Whether virtual viewers are asked for.
+    /// Whether virtual viewers are requested.
     pub fn is_wanted(&self) -> bool {
         self.clients.is_some() || self.arrivals.is_some() || self.find_limit.is_some()
     }
 
-    /// What is to be run.
+    /// The options of the run.
     pub fn options(
         &self,
         urls: &[String],
@@ -113,7 +113,7 @@ impl Load {
     }
 }
 
-/// How long a try of the search lasts, if nothing is said.
+/// How long a try of the search lasts by default.
 const TRY: Duration = Duration::from_secs(20);
 
 /// Searches for the largest number of viewers of which none is harmed.
@@ -130,7 +130,7 @@ pub async fn find_limit(options: Options, most: u32, runs: u32) -> anyhow::Resul
             let mut options = options.clone();
             options.duration = Some(duration);
             options.plan.viewers = Some(viewers as usize);
-            // Other viewers each time, the same in each repetition of the whole.
+            // Different viewers each time, but the same in each repetition of the whole.
             options.plan.seed = options
                 .plan
                 .seed
@@ -160,7 +160,7 @@ pub async fn find_limit(options: Options, most: u32, runs: u32) -> anyhow::Resul
     Ok(limit)
 }
 
-/// What the search found.
+/// Prints the result of the search.
 pub fn print_limit(limit: &Limit) {
     let (least, greatest) = limit.spread();
     println!(
@@ -173,7 +173,7 @@ pub fn print_limit(limit: &Limit) {
     }
 }
 
-/// Runs virtual viewers, with a line of progress where a terminal shows it.
+/// Runs virtual viewers, with a progress line on a terminal.
 pub async fn run(options: Options) -> anyhow::Result<LoadStory> {
     let shows = std::io::stderr().is_terminal();
     let story = load::run(options, |sample| {
@@ -210,7 +210,7 @@ fn progress(sample: &Sample) -> String {
     )
 }
 
-/// What all of them saw.
+/// Prints the results of all of them.
 pub fn print(story: &LoadStory) {
     let well = story.harmed == 0 && story.refused == 0;
     println!(

@@ -1,13 +1,13 @@
-//! What a measuring viewer saw.
+//! The result of a measuring viewer.
 
 use reelway_yardstick::Outcome;
 
-/// What a measuring viewer saw, and when they were there.
+/// The result of a measuring viewer, with its times.
 pub struct Measured {
     pub outcome: Outcome,
-    /// ns since 1970.
+    /// Arrival time, in ns since 1970.
     pub came_ns: u64,
-    /// s from the beginning of the run.
+    /// Arrival time, in s since the beginning of the run.
     pub came_s: f64,
     pub left_s: f64,
 }

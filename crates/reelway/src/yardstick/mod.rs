@@ -1,6 +1,6 @@
-//! `reelway yardstick`: plays films as a viewer does and judges what came.
+//! `reelway yardstick`: plays films as a viewer does and judges what arrives.
 //!
-//! What lives here: the flags, and what is printed. The viewers are in the crate `yardstick`.
+//! This module has the flags and the output. The viewers are in the crate `yardstick`.
 
 mod beside;
 mod load;
@@ -88,7 +88,7 @@ fn address(text: &str) -> Result<String, String> {
     }
 }
 
-/// A number of seconds from 0 to a year.
+/// Parses a number of seconds, from 0 to a year.
 fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text
         .parse()
@@ -116,7 +116,7 @@ fn exit(well: bool) -> ExitCode {
 }
 
 impl Yardstick {
-    /// Plays and judges; the exit code says whether it played well.
+    /// Plays and judges; the exit code says whether everything played well.
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         let reference = match &self.against {
             Some(path) => Some(reelway_yardstick::read_film(path).map_err(anyhow::Error::msg)?),
@@ -158,7 +158,7 @@ impl Yardstick {
         let json = print::json(&measured);
         self.write_json(&json)?;
         if let Some(path) = &self.report {
-            // The report shows viewers in the shape of virtual ones.
+            // The report shows these viewers in the form of virtual ones.
             let mut story = json;
             story["each"] = print::stories(&measured);
             story["samples"] = print::course(&measured);
@@ -184,7 +184,7 @@ impl Yardstick {
         std::fs::write(path, text + "\n").with_context(|| path.display().to_string())
     }
 
-    /// One film after the other.
+    /// Plays one film after the other.
     async fn measure(&self, reference: Option<&Reference>) -> Vec<Measured> {
         let options = Options {
             tcp: self.tcp,

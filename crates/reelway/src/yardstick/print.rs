@@ -1,4 +1,4 @@
-//! What is printed for people, and written for machines.
+//! Output for users, and JSON for programs.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub(super) fn millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// Awaits what a viewer saw, with a line of progress every second where a terminal shows it.
+/// Awaits a viewer's result, with a progress line every second on a terminal.
 pub async fn with_progress<T>(
     url: &str,
     progress: &Progress,
@@ -44,7 +44,7 @@ pub async fn with_progress<T>(
     }
 }
 
-/// A viewer's verdict and figures.
+/// Prints a viewer's verdict and figures.
 pub fn outcome(outcome: &Outcome) {
     print!(
         "{} ({}): {}",
@@ -93,7 +93,7 @@ pub fn outcome(outcome: &Outcome) {
     }
 }
 
-/// All viewers for machines.
+/// All viewers as JSON.
 pub fn json(measured: &[Measured]) -> Value {
     let outcomes: Vec<&Outcome> = measured.iter().map(|measured| &measured.outcome).collect();
     let mut late = Histogram::default();
@@ -133,7 +133,7 @@ pub fn json(measured: &[Measured]) -> Value {
     })
 }
 
-/// A run of virtual viewers for machines: what [`json()`] has, and every second of it.
+/// A run of virtual viewers as JSON: the fields of [`json()`], and every second of the run.
 pub fn load_json(story: &LoadStory) -> Value {
     let stalled: f64 = story.each.iter().map(|viewer| viewer.stalled_ms).sum();
     let stalls: u64 = story
@@ -164,7 +164,7 @@ pub fn load_json(story: &LoadStory) -> Value {
     })
 }
 
-/// Measuring viewers in the shape of virtual ones.
+/// Measuring viewers in the form of virtual ones.
 pub fn stories(measured: &[Measured]) -> Value {
     let story = |(number, measured): (usize, &Measured)| {
         ViewerStory::of(&measured.outcome, number, measured.came_s, measured.left_s)
@@ -172,7 +172,7 @@ pub fn stories(measured: &[Measured]) -> Value {
     json!(measured.iter().enumerate().map(story).collect::<Vec<_>>())
 }
 
-/// How it went for measuring viewers, second by second, one after the other.
+/// The course of measuring viewers, second by second, one after the other.
 pub fn course(measured: &[Measured]) -> Value {
     let mut samples: Vec<Sample> = Vec::new();
     for (number, measured) in measured.iter().enumerate() {
@@ -185,7 +185,7 @@ pub fn course(measured: &[Measured]) -> Value {
     json!(samples)
 }
 
-/// A search for machines.
+/// A search as JSON.
 pub fn limit_json(limit: &Limit) -> Value {
     let (least, greatest) = limit.spread();
     let tried = |(run, viewers, unwell): &(u32, u32, usize)| json!({"run": run, "viewers": viewers, "harmed_or_refused": unwell});

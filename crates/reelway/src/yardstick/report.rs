@@ -1,4 +1,4 @@
-//! The report: one HTML file that asks nobody for anything.
+//! The report: one HTML file that loads no other resources.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::beside::Observations;
 
 const PAGE: &str = include_str!("report.html");
 
-/// Writes it.
+/// Writes the report.
 pub fn write(path: &Path, story: &Value, seen: &Observations) -> anyhow::Result<()> {
     let machine = |(machine, series): &(Machine, Series)| json!({"name": machine.to_string(), "series": series});
     let data = json!({
@@ -20,7 +20,7 @@ pub fn write(path: &Path, story: &Value, seen: &Observations) -> anyhow::Result<
         "machines": seen.machines.iter().map(machine).collect::<Vec<_>>(),
         "metrics": seen.metrics,
     });
-    // Within a script element only its end could be mistaken; "<" is the same in JSON escaped.
+    // Only the end of a script element could be mistaken; in JSON, an escaped "<" is the same.
     let text = serde_json::to_string(&data)?.replace('<', "\\u003c");
     let page = PAGE.replacen("DATA", &text, 1);
     std::fs::write(path, page).with_context(|| path.display().to_string())
@@ -39,7 +39,7 @@ mod tests {
         write(&path, &story, &Observations::default()).unwrap();
         let page = std::fs::read_to_string(&path).unwrap();
         assert!(!page.contains("alert(1)</script>"));
-        // It asks nobody for anything (the namespace is a name).
+        // It loads no other resources (the namespace is only a name).
         assert!(!page.contains("src=") && !page.contains("@import") && !page.contains("fetch("));
         std::fs::remove_dir_all(&dir).unwrap();
     }

@@ -1,4 +1,4 @@
-//! RTCP (RFC 3550 section 6): sender reports are written, what receivers send is read.
+//! RTCP (RFC 3550 section 6): writes sender reports and parses the packets of receivers.
 
 mod numbers;
 mod read;

@@ -1,29 +1,29 @@
-//! What receivers say.
+//! Parses RTCP from receivers.
 
 use super::numbers::{CNAME, GENERIC_NACK, kind};
 
-/// What one receiver saw of one source (RFC 3550 section 6.4.1).
+/// A reception report of one receiver about one source (RFC 3550 section 6.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceptionReport {
     /// SSRC of the receiver.
     pub from: u32,
-    /// SSRC of the stream it speaks of.
+    /// SSRC of the stream that is reported on.
     pub source: u32,
-    /// Packets lost since its last report, in 256ths of those expected.
+    /// Packets lost since the previous report, in 256ths of those expected.
     pub fraction_lost: u8,
-    /// Packets lost since the beginning; negative with duplicates. 24 bits on the wire.
+    /// Packets lost since the beginning; negative if there are duplicates. 24 bits on the wire.
     pub lost: i32,
-    /// Highest sequence number received, the count of wraps above it.
+    /// Highest sequence number received, with the number of wraps in the upper half.
     pub highest_seq: u32,
     /// Interarrival jitter in timestamp units.
     pub jitter: u32,
-    /// Middle 32 bits of the NTP timestamp of the last sender report it has; 0 if none.
+    /// Middle 32 bits of the NTP timestamp of the last sender report received; 0 if none.
     pub last_sr: u32,
-    /// How long ago that was, in 65,536ths of a second.
+    /// Time since that report, in 65,536ths of a second.
     pub delay: u32,
 }
 
-/// A request to send packets again (RFC 4585 section 6.2.1).
+/// A request to retransmit packets (RFC 4585 section 6.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nack {
     /// SSRC of the receiver.
@@ -32,53 +32,53 @@ pub struct Nack {
     pub source: u32,
     /// A lost sequence number.
     pub seq: u16,
-    /// Which of the 16 after it are lost too; bit 0 is the next.
+    /// Bit mask of the 16 packets after it that are lost too; bit 0 is the next.
     pub also: u16,
 }
 
 impl Nack {
-    /// All the lost sequence numbers, 1 to 17.
+    /// Returns all lost sequence numbers, 1 to 17.
     pub fn lost(self) -> impl Iterator<Item = u16> {
         let after = (0..16u16).filter(move |bit| self.also >> bit & 1 == 1);
         std::iter::once(self.seq).chain(after.map(move |bit| self.seq.wrapping_add(bit + 1)))
     }
 }
 
-/// Something a receiver said.
+/// A message from a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Packet {
-    /// How a stream arrives. Also made of the reception reports of a sender report.
+    /// How a stream arrives. Sender reports yield this for their reception reports too.
     Report(ReceptionReport),
-    /// A receiver report without reports, or a sender report's sender: someone is alive.
+    /// A receiver report without report blocks, or a sender report: a sign of life.
     Alive {
         /// Its SSRC.
         from: u32,
     },
-    /// The canonical name of an SSRC; at most 255 bytes, made valid UTF-8.
+    /// The canonical name of an SSRC; at most 255 bytes, converted to valid UTF-8.
     Cname {
         /// The SSRC.
         from: u32,
         /// Its name.
         name: String,
     },
-    /// An SSRC leaves.
+    /// An SSRC leaves the session.
     Bye {
         /// The SSRC.
         from: u32,
-        /// Why, if it says so; at most 255 bytes, made valid UTF-8.
+        /// The reason, if given; at most 255 bytes, converted to valid UTF-8.
         reason: String,
     },
-    /// Packets are missing.
+    /// A request for missing packets.
     Nack(Nack),
 }
 
 /// Why a datagram is not RTCP.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RtcpError {
-    /// Shorter than what it says, or than its kind needs.
+    /// Shorter than its length field states or than its type requires.
     #[error("RTCP packet of type {kind} at byte {at} is truncated or too short")]
     Short {
-        /// Where in the datagram the packet begins.
+        /// Offset of the packet in the datagram.
         at: usize,
         /// Its type; 0 if that is missing too.
         kind: u8,
@@ -86,17 +86,17 @@ pub enum RtcpError {
     /// Not version 2.
     #[error("byte {at}: RTCP version {version}, not 2")]
     Version {
-        /// Where in the datagram the packet begins.
+        /// Offset of the packet in the datagram.
         at: usize,
-        /// The version it says.
+        /// The version it states.
         version: u8,
     },
 }
 
-/// Reads a compound packet. What is not known is passed over. What comes out is bounded by what
-/// goes in: at most one [`Packet`] for each 4 bytes.
+/// Parses a compound packet and skips unknown packet types. The size of the result is limited by
+/// the input: at most one [`Packet`] per 4 bytes.
 ///
-/// A compound packet need not begin with a report (RFC 5506), so that sloppy receivers are heard.
+/// A compound packet need not begin with a report (RFC 5506), so that lax receivers are accepted.
 pub fn read(datagram: &[u8]) -> Result<Vec<Packet>, RtcpError> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -120,7 +120,7 @@ pub fn read(datagram: &[u8]) -> Result<Vec<Packet>, RtcpError> {
     Ok(out)
 }
 
-/// `None` if `body` is too short for what it should hold.
+/// Parses one packet; `None` if `body` is too short for its content.
 fn packet(kind: u8, count: usize, body: &[u8], out: &mut Vec<Packet>) -> Option<()> {
     match kind {
         kind::SR => {
@@ -175,7 +175,7 @@ fn reports(from: u32, count: usize, body: &[u8], out: &mut Vec<Packet>) -> Optio
             from,
             source: word(body, at)?,
             fraction_lost: (losses >> 24) as u8,
-            // Sign of the 24 bits.
+            // Extends the sign of the 24 bits.
             lost: ((losses << 8) as i32) >> 8,
             highest_seq: word(body, at + 8)?,
             jitter: word(body, at + 12)?,
@@ -186,7 +186,7 @@ fn reports(from: u32, count: usize, body: &[u8], out: &mut Vec<Packet>) -> Optio
     Some(())
 }
 
-/// Chunks of an SSRC and items, each ended by a zero and padded to whole words.
+/// Parses SDES chunks: an SSRC and items, each chunk ended by a zero and padded to whole words.
 fn names(count: usize, body: &[u8], out: &mut Vec<Packet>) -> Option<()> {
     let mut at = 0;
     for _ in 0..count {

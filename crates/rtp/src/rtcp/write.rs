@@ -1,4 +1,4 @@
-//! What a sender says.
+//! Writes RTCP of senders.
 
 use super::numbers::{CNAME, kind};
 
@@ -7,18 +7,20 @@ use super::numbers::{CNAME, kind};
 pub struct SenderReport {
     /// The sender's SSRC.
     pub ssrc: u32,
-    /// Wall clock as an NTP timestamp: seconds since 1900 in the upper, fractions in the lower half.
+    /// Wall clock as an NTP timestamp: seconds since 1900 in the upper half, fractions in the lower
+    /// half.
     pub ntp: u64,
     /// The same moment in the RTP timestamps of this SSRC.
     pub rtp_time: u32,
     /// RTP packets sent, wrapping.
     pub packets: u32,
-    /// Payload bytes sent, RTP headers not counted, wrapping.
+    /// Payload bytes sent, without RTP headers, wrapping.
     pub bytes: u32,
 }
 
-/// Appends a compound packet to `out`: the report, SDES with `cname` (its first 255 bytes), and,
-/// if the stream ends here, BYE with the reason for it (RFC 3550 section 6.6; its first 255 bytes; empty: none).
+/// Appends a compound packet to `out`: the report, SDES with `cname`, and BYE if the stream ends
+/// here. `bye` is the reason (RFC 3550 section 6.6), or empty for none. Both texts are cut to 255
+/// bytes.
 pub fn write(report: &SenderReport, cname: &str, bye: Option<&str>, out: &mut Vec<u8>) {
     let SenderReport {
         ssrc,
@@ -34,7 +36,7 @@ pub fn write(report: &SenderReport, cname: &str, bye: Option<&str>, out: &mut Ve
         out.extend_from_slice(&word.to_be_bytes());
     }
     let cname = short(cname);
-    // SSRC, item type, length and text, then at least one zero up to a whole word.
+    // SSRC, item type, length and text, then at least one zero, padded to whole words.
     let words = (4 + 2 + cname.len()) / 4 + 1;
     header(out, 1, kind::SDES, words as u16);
     let begin = out.len();
@@ -45,7 +47,7 @@ pub fn write(report: &SenderReport, cname: &str, bye: Option<&str>, out: &mut Ve
     let Some(reason) = bye.map(short) else {
         return;
     };
-    // A length and text, to a whole word.
+    // Length and text, padded to whole words.
     let words = match reason.len() {
         0 => 0,
         len => (1 + len).div_ceil(4),
@@ -60,7 +62,7 @@ pub fn write(report: &SenderReport, cname: &str, bye: Option<&str>, out: &mut Ve
     out.resize(begin + words * 4, 0);
 }
 
-/// As much of a text as its one byte of length allows, whole characters.
+/// Returns as many whole characters of a text as fit in the 255 bytes of a one-byte length.
 fn short(text: &str) -> &[u8] {
     let mut end = text.len().min(255);
     while !text.is_char_boundary(end) {
@@ -69,7 +71,7 @@ fn short(text: &str) -> &[u8] {
     &text.as_bytes()[..end]
 }
 
-/// The common header; `words`: 32-bit words that follow it.
+/// Writes the common header; `words` is the number of 32-bit words that follow it.
 fn header(out: &mut Vec<u8>, count: u8, kind: u8, words: u16) {
     out.extend_from_slice(&[(2 << 6) | count, kind]);
     out.extend_from_slice(&words.to_be_bytes());

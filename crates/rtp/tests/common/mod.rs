@@ -1,5 +1,5 @@
-//! What the tests of the payload formats share: films made of known units, and receivers written
-//! from the RFCs alone.
+//! Helpers for tests of payload formats: films made of known units, and receivers written from the
+//! RFCs alone.
 #![allow(dead_code)]
 
 pub mod receive;
@@ -16,7 +16,7 @@ pub struct Film {
     pub samples: Vec<TimedSample>,
 }
 
-/// Where the first sample begins: not 0, so that mistaken offsets show.
+/// Offset of the first sample: not 0, so that wrong offsets are detected.
 pub const HEAD: usize = 37;
 
 impl Film {
@@ -53,7 +53,7 @@ impl Film {
     }
 }
 
-/// NAL units as they lie in a sample.
+/// Returns NAL units as they are stored in a sample.
 pub fn with_lengths(nals: &[Vec<u8>], length_size: u8) -> Vec<u8> {
     let mut out = Vec::new();
     for nal in nals {
@@ -77,7 +77,7 @@ pub struct Received {
     pub timestamp: u32,
 }
 
-/// The packets of a plan with their bytes.
+/// Returns the packets of a plan with their bytes.
 pub fn send(plan: &Plan, film: &[u8]) -> Vec<Received> {
     let mut out = Vec::new();
     let mut next = 0;
@@ -120,12 +120,12 @@ pub fn send(plan: &Plan, film: &[u8]) -> Vec<Received> {
     out
 }
 
-/// A payload format for tests, of at most `max_payload` bytes a packet.
+/// Creates a packetiser with at most `max_payload` bytes per packet.
 pub fn payload(track: &Track, max_payload: usize) -> Payload {
     Payload::new(track, PayloadOptions { max_payload }).expect("a format for the track")
 }
 
-/// A track with nothing but its codec and timescale.
+/// Creates a track with nothing but its codec and timescale.
 pub fn track(codec: Codec, timescale: u32) -> Track {
     let kind = match codec {
         Codec::Aac(_)
@@ -193,7 +193,7 @@ pub fn opus(channels: u8) -> Codec {
     })
 }
 
-/// Bytes that differ from place to place, so that misplaced ones show.
+/// Returns pseudorandom bytes, so that misplaced bytes are detected.
 pub fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     (0..len)

@@ -1,4 +1,4 @@
-//! Receivers that follow the RFCs to the letter and refuse what these forbid. They share no code
+//! Receivers that follow the RFCs strictly and reject anything these forbid. They share no code
 //! with the crate.
 
 use super::Received;
@@ -152,7 +152,7 @@ fn fragment(
 }
 
 /// RFC 3640 with 13 bits of size and 3 of index: access units with the timestamps that a receiver
-/// reckons when each lasts `unit` ticks.
+/// computes if each lasts `unit` ticks.
 pub fn aac(packets: &[Received], unit: u32) -> Vec<(u32, Vec<u8>)> {
     let mut out = Vec::new();
     let mut open: Option<(u32, usize, Vec<u8>)> = None;

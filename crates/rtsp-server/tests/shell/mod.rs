@@ -17,17 +17,17 @@ use reelway_tests::rtsp::{Client, Frame, Response, Rtp, rtcp_packets};
 use reelway_tests::wait::until;
 use tempfile::TempDir;
 
-/// 24 s of picture and sound, a sync sample every 2 s.
+/// 24 s of video and audio, with a sync sample every 2 s.
 pub const FILM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets/demo.mp4");
 
-/// A film's name that is hard on clients and servers.
+/// A film name that is difficult for clients and servers.
 pub const ODD: &str = "a folder/50% \"ü\" 🎬, really?";
 
 /// The server under test.
 pub struct Stand {
     pub address: SocketAddr,
     pub sessions: Sessions,
-    /// RTP and RTCP.
+    /// RTP and RTCP ports.
     pub ports: (u16, u16),
     _runtime: tokio::runtime::Runtime,
     _films: TempDir,
@@ -42,7 +42,7 @@ impl Stand {
         Stand::at("127.0.0.1:0", change)
     }
 
-    /// Listens at this address.
+    /// Starts a server that listens on this address.
     pub fn at(listen: &str, change: impl FnOnce(&mut RtspConfig)) -> Stand {
         let listen: SocketAddr = listen.parse().unwrap();
         let films = tempfile::tempdir().unwrap();
@@ -116,14 +116,14 @@ impl Stand {
         Client::connect(self.address).unwrap()
     }
 
-    /// The one session there is, as the register shows it.
+    /// The only session, as the register shows it.
     pub fn session(&self) -> SessionView {
         let mut all = self.sessions.list();
         assert_eq!(all.len(), 1, "{all:?}");
         all.remove(0)
     }
 
-    /// Waits until there are so many sessions.
+    /// Waits until there are `count` sessions.
     pub fn wait_for_sessions(&self, count: usize, limit: Duration) {
         let reached = until(limit, || (self.sessions.len() == count).then_some(()));
         assert!(
@@ -140,7 +140,7 @@ fn put(films: &Path, name: &str) {
     std::fs::copy(FILM, to).unwrap();
 }
 
-/// PLAY with a range, which must succeed.
+/// Sends PLAY with a range; it must succeed.
 pub fn play(client: &mut Client, url: &str, range: &str) -> Response {
     let headers: &[(&str, &str)] = if range.is_empty() {
         &[]
@@ -152,7 +152,7 @@ pub fn play(client: &mut Client, url: &str, range: &str) -> Response {
     answer
 }
 
-/// The frames that come within this time.
+/// Returns the frames that arrive within `time`.
 pub fn frames(client: &mut Client, time: Duration) -> Vec<Frame> {
     let until = reelway_clock::now() + time;
     let mut frames = Vec::new();
@@ -165,7 +165,7 @@ pub fn frames(client: &mut Client, time: Duration) -> Vec<Frame> {
     }
 }
 
-/// RTP packets of a channel: sequence number, timestamp.
+/// Returns the RTP packets of a channel: sequence number and timestamp.
 pub fn rtp(frames: &[Frame], channel: u8) -> Vec<(u16, u32)> {
     let of_channel = frames.iter().filter(|frame| frame.channel == channel);
     let header = |frame: &Frame| {
@@ -175,7 +175,7 @@ pub fn rtp(frames: &[Frame], channel: u8) -> Vec<(u16, u32)> {
     of_channel.map(header).collect()
 }
 
-/// Whether a compound RTCP packet says BYE.
+/// Whether a compound RTCP packet contains a BYE.
 pub fn is_bye(data: &[u8]) -> bool {
     rtcp_packets(data)
         .unwrap()

@@ -1,11 +1,11 @@
-//! Headers that have a grammar of their own.
+//! Headers with a grammar of their own.
 
 pub mod range;
 pub mod rtp_info;
 pub mod transport;
 
-/// Whether a DESCRIBE that carries these `Accept` headers takes SDP: RFC 2326 section 12.1. Clients
-/// that say nothing take it.
+/// Returns whether a DESCRIBE with these `Accept` headers accepts SDP (RFC 2326 section 12.1).
+/// Clients without the header do.
 pub(crate) fn accepts_sdp<'a>(accept: impl Iterator<Item = &'a str>) -> bool {
     let mut said_something = false;
     for range in accept

@@ -2,44 +2,44 @@
 
 use reelway_media::{Nanos, SECOND};
 
-/// A wish for a part of a film, in normal play time.
+/// A requested part of a film, in normal play time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NptRange {
-    /// Where to begin.
+    /// Where it begins.
     pub start: NptStart,
-    /// Where to end, the film's end if `None`.
+    /// Where it ends; `None` is the film's end.
     pub end: Option<Nanos>,
 }
 
-/// Where a range begins.
+/// Beginning of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NptStart {
-    /// Not said: where the viewer stands.
+    /// Not given: the current position.
     Unsaid,
-    /// `now`: the same, for a film.
+    /// `now`: the current position, too, for a film.
     Now,
     /// At this presentation time.
     At(Nanos),
 }
 
-/// Why a range cannot be had.
+/// Why a range is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RangeError {
-    /// Another unit than npt: 501 (RFC 2326 section 12.29).
+    /// A unit other than npt: 501 (RFC 2326 section 12.29).
     Unit(String),
-    /// Not to be understood, or empty: 457.
+    /// Malformed or empty: 457.
     Invalid(String),
 }
 
 impl NptRange {
-    /// No wish.
+    /// No range given.
     pub const UNSAID: NptRange = NptRange {
         start: NptStart::Unsaid,
         end: None,
     };
 
-    /// Reads the header's value. Understood besides the RFC's grammar: no dash (`npt=10`), minutes
-    /// and seconds (`1:02.5`), a comma as decimal point (clients in a locale that has it), spaces.
+    /// Parses the header's value. Accepts beyond the RFC's grammar: no dash (`npt=10`), minutes and
+    /// seconds (`1:02.5`), a comma as decimal point (from clients in such a locale), spaces.
     pub fn parse(value: &str) -> Result<NptRange, RangeError> {
         let invalid = || {
             RangeError::Invalid(format!(
@@ -47,7 +47,8 @@ impl NptRange {
                 excerpt(value)
             ))
         };
-        // `;time=` would have the range begin at a later moment of the clock; it begins at once.
+        // `;time=` would delay the start to a time of the clock; it is ignored and playback starts
+        // at once.
         let range = value.split(';').next().unwrap_or(value);
         let (unit, range) = range.split_once('=').ok_or_else(invalid)?;
         if !unit.trim().eq_ignore_ascii_case("npt") {
@@ -73,16 +74,17 @@ impl NptRange {
     }
 }
 
-/// `npt=START-END`, as answers say it: at least milliseconds, at most nanoseconds, exact.
+/// Formats `npt=START-END` for responses: exact, with three to nine decimals.
 pub fn format(start: Nanos, end: Nanos) -> String {
     format!("npt={}-{}", seconds(start), seconds(end))
 }
 
-/// What is being played: open where it goes to the film's end, which the description tells.
+/// Formats the range being played, with an open end if that is the film's end, which the
+/// description states.
 ///
-/// GStreamer's jitter buffer (1.22) takes an end for the moment to stop by its own reckoning, which
-/// after a seek is seconds too early (`update_estimated_eos` divides a running time that began
-/// anew by the time elapsed since the answer). Without an end it waits for BYE.
+/// GStreamer's jitter buffer (1.22) stops at an end by its own reckoning, which after a seek is
+/// seconds too early (`update_estimated_eos` divides a running time that began anew by the time
+/// elapsed since the response). Without an end it waits for BYE.
 pub fn playing(start: Nanos, end: Nanos, duration: Nanos) -> String {
     match end < duration {
         true => format(start, end),
@@ -90,7 +92,7 @@ pub fn playing(start: Nanos, end: Nanos, duration: Nanos) -> String {
     }
 }
 
-/// Seconds with three to nine decimals.
+/// Formats seconds with three to nine decimals.
 fn seconds(at: Nanos) -> String {
     let at = at.max(0);
     let mut text = format!("{}.{:09}", at / SECOND, at % SECOND);
@@ -104,10 +106,10 @@ fn seconds(at: Nanos) -> String {
     text
 }
 
-/// Longest time that is understood: a century, far from where nanoseconds overflow.
+/// Longest accepted time: a century, far below where nanoseconds overflow.
 const MOST_SECONDS: u64 = 100 * 366 * 86_400;
 
-/// `[[H:]M:]S[.fraction]`.
+/// Parses `[[H:]M:]S[.fraction]`.
 fn parse_time(text: &str) -> Option<Nanos> {
     let (whole, fraction) = text.split_once(['.', ',']).unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -164,7 +166,7 @@ mod tests {
             ("npt=10,500-", at(10_500 * MS, None)),
             ("npt=0.1234567899-", at(123_456_789, None)),
             ("npt=5-;time=19970123T143720Z", at(5 * SECOND, None)),
-            // A century of leap years is the most.
+            // The maximum is a century of leap years.
             ("npt=3162240000-", at(3_162_240_000 * SECOND, None)),
             ("npt=878400:00:00-", at(3_162_240_000 * SECOND, None)),
             (

@@ -1,6 +1,6 @@
 //! `RTP-Info` (RFC 2326 section 12.33).
 
-/// What is said of one track.
+/// The entry of one track.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The track's URL as the client knows it.
@@ -11,8 +11,8 @@ pub struct Entry {
     pub rtp_time: u32,
 }
 
-/// The header's value. Entries stand in the order of the description, because live555's clients go
-/// by it rather than by the URL, and without spaces, for those that do not trim.
+/// Formats the header's value. Entries follow the order of the description, because live555's
+/// clients rely on it rather than on the URL. There are no spaces, for clients that do not trim.
 pub fn format(entries: &[Entry]) -> String {
     let entries = entries
         .iter()
@@ -20,7 +20,8 @@ pub fn format(entries: &[Entry]) -> String {
     entries.collect::<Vec<_>>().join(",")
 }
 
-/// Whether a URL can stand in the header as it is: what separates entries is not in it.
+/// Returns whether the header can contain a URL unchanged: it must not contain separators of
+/// entries.
 pub fn can_carry(url: &str) -> bool {
     url.bytes()
         .all(|byte| (b'!'..=b'~').contains(&byte) && !b",;\"".contains(&byte))

@@ -1,39 +1,39 @@
-//! `Transport` (RFC 2326 section 12.39): what a client offers, and what it is answered.
+//! `Transport` (RFC 2326 section 12.39): what a client offers, and the response.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use reelway_rtp::sdp::Profile;
 
-/// One of the transports a client offers, as far as it can be had here.
+/// A transport that a client offers and this server supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
     /// RTP and RTCP to these ports of the client.
     Udp {
         /// Port for RTP.
         rtp: u16,
-        /// Port for RTCP; the same where the client wants both on one.
+        /// Port for RTCP; the same if the client wants both on one port.
         rtcp: u16,
-        /// With feedback or without.
+        /// With or without feedback.
         profile: Profile,
     },
     /// Interleaved in the RTSP connection.
     Tcp {
-        /// Channels for RTP and RTCP, if the client says which.
+        /// Channels for RTP and RTCP, if the client names them.
         channels: Option<(u8, u8)>,
-        /// With feedback or without: over TCP nothing is lost, and it makes no difference.
+        /// With or without feedback, which makes no difference as TCP loses nothing.
         profile: Profile,
     },
     /// A transport stream in UDP packets, without RTP.
     Plain {
-        /// By what the client calls it.
+        /// Name that the client uses.
         name: Plain,
-        /// Where to.
+        /// Destination.
         to: SocketAddr,
     },
 }
 
-/// What clients call a transport stream in UDP packets without RTP.
+/// Clients' names for a transport stream in UDP packets without RTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plain {
     /// `MP2T/H2221/UDP` (ITU-T H.222.0, 2.4).
@@ -59,11 +59,11 @@ impl Plain {
     }
 }
 
-/// Reads the header's value: the offers that can be had, in the client's order, and for those that
-/// cannot why not, in words.
+/// Parses the header's value: the offers that can be accepted, in the client's order, and reasons
+/// why the others cannot.
 ///
-/// RTP to a `destination` other than `peer` cannot be had: media goes to who asks for it and nobody else,
-/// lest a small request send a film at a stranger. Who may be sent plain UDP, the configuration says.
+/// RTP to a `destination` other than `peer` is refused, so that a small request cannot direct a
+/// film at a third party. The configuration says where plain UDP may be sent.
 pub fn offers(value: &str, peer: IpAddr) -> (Vec<Offer>, Vec<String>) {
     let mut can = Vec::new();
     let mut cannot = Vec::new();
@@ -120,7 +120,7 @@ fn offer(spec: &str, peer: IpAddr) -> Result<Offer, String> {
                 return Err(format!("mode '{}' is not PLAY", excerpt(value)));
             }
             "client_port" => ports = Some(pair::<u16>(value).ok_or_else(wrong)?),
-            // Where the numbers are no channels the next free ones are taken, as if none were said.
+            // If the numbers are not valid channels, the next free ones are used.
             "interleaved" => {
                 channels = pair::<u8>(value);
                 lower = lower.or(Some(Lower::Tcp));
@@ -154,7 +154,7 @@ fn plain<'a>(
         let wrong = || format!("'{}' cannot be understood", excerpt(parameter));
         match key.trim().to_ascii_lowercase().as_str() {
             "multicast" => return Err("multicast is not sent".to_owned()),
-            // A name is not looked up: it may be anybody's.
+            // Names are not resolved: they could belong to anybody.
             "destination" if !value.is_empty() => {
                 let address = value.trim_start_matches('[').trim_end_matches(']');
                 ip = address.parse().map_err(|_| wrong())?;
@@ -180,7 +180,7 @@ enum Lower {
     Tcp,
 }
 
-/// `A-B`, or `A` alone for `A` and the next.
+/// Parses `A-B`, or `A` alone for `A` and the next number.
 fn pair<T: TryFrom<u32>>(value: &str) -> Option<(T, T)> {
     let (first, second) = value
         .split_once('-')
@@ -193,17 +193,17 @@ fn pair<T: TryFrom<u32>>(value: &str) -> Option<(T, T)> {
     Some((first.try_into().ok()?, second.try_into().ok()?))
 }
 
-/// Whether `text` is this address. A name is not looked up: it may be anybody's.
+/// Returns whether `text` is this address. Names are not resolved: they could belong to anybody.
 fn is_address(text: &str, peer: IpAddr) -> bool {
     let text = text.trim_start_matches('[').trim_end_matches(']');
-    // Said without a value, it says nothing.
+    // An empty value means nothing.
     text.is_empty()
         || text
             .parse::<IpAddr>()
             .is_ok_and(|address| address.to_canonical() == peer.to_canonical())
 }
 
-/// Splits at a separator that does not stand within quotes.
+/// Splits at separators outside of quotes.
 fn split_quoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut quoted = false;
     text.split(move |c| {
@@ -216,38 +216,38 @@ fn excerpt(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-/// What was agreed on, as the answer to SETUP says it.
+/// The agreed transport, as the response to SETUP states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreed {
     /// Over UDP.
     Udp {
         /// Ports of the client, for RTP and RTCP.
         client: (u16, u16),
-        /// Ports of the server, likewise.
+        /// Ports of the server, for RTP and RTCP.
         server: (u16, u16),
         /// The server's address.
         source: IpAddr,
-        /// SSRC of what will be sent.
+        /// SSRC of the stream.
         ssrc: u32,
-        /// With feedback or without.
+        /// With or without feedback.
         profile: Profile,
     },
     /// Interleaved.
     Tcp {
         /// Channels for RTP and RTCP.
         channels: (u8, u8),
-        /// SSRC of what will be sent.
+        /// SSRC of the stream.
         ssrc: u32,
-        /// With feedback or without.
+        /// With or without feedback.
         profile: Profile,
     },
     /// Over UDP, without RTP.
     Plain {
-        /// By what the client calls it.
+        /// Name that the client uses.
         name: Plain,
-        /// Where to.
+        /// Destination.
         to: SocketAddr,
-        /// Where from.
+        /// Source.
         from: SocketAddr,
     },
 }

@@ -14,7 +14,7 @@ use crate::response::{Response, Status};
 use crate::seam::Job;
 use crate::target::{self, Target};
 
-/// Methods that are understood, as `Public` and `Allow` list them.
+/// Supported methods, as listed in `Public` and `Allow`.
 pub(super) const METHODS: &str =
     "OPTIONS, DESCRIBE, SETUP, PLAY, PAUSE, TEARDOWN, GET_PARAMETER, SET_PARAMETER";
 
@@ -32,7 +32,7 @@ impl<W: Clone, F> Machine<W, F> {
         Ok(Step::Answer(answer))
     }
 
-    /// No parameters are known, so all of them are refused by name; without any it is a sign of life.
+    /// Refuses all parameters by name, as none exist; a request without any is a sign of life.
     pub(super) fn parameter(
         &mut self,
         conn: ConnId,
@@ -123,7 +123,7 @@ impl<W: Clone, F> Machine<W, F> {
         Ok(Step::Answer(answer))
     }
 
-    /// `rtsp://host:port` as the client calls this server.
+    /// Returns `rtsp://host:port` as the client addresses this server.
     pub(super) fn origin(&self, conn: ConnId, target: &Target) -> String {
         target
             .origin
@@ -135,9 +135,9 @@ impl<W: Clone, F> Machine<W, F> {
     }
 }
 
-/// Whether a client of this name plays what is described as RTP/AVPF. GStreamer asks for lost packets only
-/// then; live555 (VLC) passes over such a section altogether, and ffmpeg would ask without understanding
-/// the answer. Any other client that wants feedback says so in SETUP.
+/// Returns whether a client with this name plays RTP/AVPF descriptions. GStreamer requests
+/// retransmission only then; live555 (VLC) skips such sections altogether, and ffmpeg would request
+/// without understanding the response. Any other client that wants feedback asks for it in SETUP.
 fn reads_avpf(user_agent: &str) -> bool {
     user_agent.starts_with("GStreamer/")
 }
@@ -156,7 +156,7 @@ pub(super) fn refuse_film(why: FilmError) -> Response {
             Response::refuse(Status::UNAVAILABLE, words).header("Retry-After", "10")
         }
         FilmError::Unplayable(words) => Response::refuse(Status::UNSUPPORTED_MEDIA, words),
-        // Only those who may leave are sent elsewhere.
+        // Only viewers who may leave are sent elsewhere.
         FilmError::Elsewhere(_) => Response::new(Status::INTERNAL_ERROR),
         FilmError::Failed(words) => Response::refuse(Status::INTERNAL_ERROR, words),
     }

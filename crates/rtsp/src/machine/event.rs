@@ -1,4 +1,4 @@
-//! What the machine takes and gives.
+//! Input and output of the machine.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,192 +10,194 @@ use crate::message::Request;
 use crate::parser::Malformed;
 use crate::seam::{EndReason, Job, Outcome, Reception, State};
 
-/// A connection's number, never given twice.
+/// A connection's number, never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnId(pub u64);
 
-/// What happens.
+/// An input of the machine.
 pub enum Event<W, F> {
-    /// Somebody connected.
+    /// A client connected.
     Connected {
         /// The connection's number.
         conn: ConnId,
-        /// From where.
+        /// Address of the client.
         peer: SocketAddr,
-        /// To which address of ours.
+        /// Address of the server that it connected to.
         local: SocketAddr,
         /// Its write side.
         writer: W,
     },
-    /// A request came in. Not before the last one was answered.
+    /// A request arrived. Comes only after the previous one was answered.
     Request {
-        /// On which connection.
+        /// Number of the connection.
         conn: ConnId,
-        /// What is asked.
+        /// The request.
         request: Request,
     },
-    /// Something came in that cannot be understood.
+    /// Something arrived that is not a valid message.
     Malformed {
-        /// On which connection.
+        /// Number of the connection.
         conn: ConnId,
-        /// Why not.
+        /// Reason.
         bad: Malformed,
     },
-    /// An interleaved frame came in.
+    /// An interleaved frame arrived.
     Frame {
-        /// On which connection.
+        /// Number of the connection.
         conn: ConnId,
-        /// On which channel.
+        /// Number of the channel.
         channel: u8,
-        /// What it carries.
+        /// Content of the frame.
         data: Vec<u8>,
     },
-    /// A job is done.
+    /// A job is finished.
     Done {
-        /// For which connection.
+        /// Number of the connection.
         conn: ConnId,
-        /// What became of it.
+        /// Its result.
         outcome: Outcome<F>,
     },
-    /// A connection is closed. A job that was under way for it is given up.
+    /// A connection is closed. A job under way for it is abandoned.
     Disconnected {
-        /// Which.
+        /// Number of the connection.
         conn: ConnId,
     },
-    /// A viewer was heard by RTCP.
+    /// RTCP arrived from a viewer.
     Heard {
-        /// Whose it is, by its address or by the SSRC it reports on.
+        /// The session it belongs to, by its address or by the SSRC it reports on.
         session: String,
-        /// What was said.
+        /// What it reports.
         said: Said,
     },
-    /// A stream has come to its end and said BYE.
+    /// A stream has reached its end and sent BYE.
     Finished {
-        /// Whose.
+        /// Name of the session.
         session: String,
-        /// When. It may have been moved since.
+        /// When it ended. It may have been moved since.
         at: Monotonic,
     },
-    /// A stream cannot go on.
+    /// A stream cannot continue.
     Failed {
-        /// Whose.
+        /// Name of the session.
         session: String,
-        /// In words.
+        /// Reason in words.
         reason: String,
     },
-    /// Somebody else ended a session: an operator, the server's end.
+    /// A session was ended from outside: by an operator, or because the server stops.
     Ended {
-        /// Which.
+        /// Name of the session.
         session: String,
-        /// In words for the viewer, if they are to know.
+        /// Explanation for the viewer, if they should get one.
         words: Option<String>,
     },
-    /// Time passes; about once a second.
+    /// Time passes; about once per second.
     Tick {
         /// Everything that receivers sent before this time has been read, or is being read now.
         heard_until: Monotonic,
     },
 }
 
-/// What a viewer says over RTCP.
+/// What a viewer reports over RTCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// That they are there.
+    /// A sign of life.
     Alive,
-    /// How a track arrives: its place among the session's tracks.
+    /// Reception of a track, with its index among the session's tracks.
     Report(usize, Reported),
     /// BYE, for all tracks.
     Bye,
 }
 
-/// How a track arrives, as its receiver says.
+/// Reception of a track, as reported by its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reported {
-    /// Packets lost since it began; negative with duplicates.
+    /// Packets lost since the beginning; negative if there are duplicates.
     pub lost: i32,
     /// Interarrival jitter.
     pub jitter: Duration,
 }
 
-/// What is to be done.
+/// An action that the server carries out.
 pub enum Action<W, F> {
-    /// Queue these bytes, a whole answer.
+    /// Queue a complete response.
     Send {
-        /// On which connection.
+        /// Write side of the connection.
         writer: W,
-        /// What.
+        /// The bytes of the response.
         bytes: Vec<u8>,
     },
-    /// Carry out a job and report its outcome by [`Event::Done`].
+    /// Carry out a job and report its outcome with [`Event::Done`].
     Do {
-        /// For which connection.
+        /// Number of the connection.
         conn: ConnId,
-        /// What.
+        /// The job.
         job: Job<W, F>,
     },
-    /// Book what a session is sent from now on. It is not judged again: there was room for it before its stream was
-    /// moved, and the stream may begin a group earlier than was wished.
+    /// Book what a session is sent from now on. It is not judged again: this happened before its
+    /// stream was moved, and the stream may begin a group earlier than requested.
     Book {
-        /// Whose.
+        /// Name of the session.
         session: String,
         /// Presentation time at which it really begins.
         from: Nanos,
-        /// Where it ends.
+        /// Presentation time at which it ends.
         to: Nanos,
     },
-    /// Let a stream flow as it was booked last, now that the answer is queued.
+    /// Start a stream as it was last booked, now that the response is queued.
     Go {
-        /// Whose.
+        /// Name of the session.
         session: String,
     },
-    /// A stream flows no more: free what is booked for it.
+    /// Free the booking of a stream that is no longer playing.
     Rest {
-        /// Whose.
+        /// Name of the session.
         session: String,
     },
-    /// Pass RTCP that came interleaved to a stream.
+    /// Pass interleaved RTCP to a stream.
     Rtcp {
-        /// Whose.
+        /// Name of the session.
         session: String,
         /// A compound packet.
         data: Vec<u8>,
     },
-    /// End a stream with an RTCP BYE, and say why if the viewer did not ask for it. Nothing of it is sent afterwards.
+    /// End a stream with RTCP BYE, with a reason unless the viewer asked for it. Nothing of it is
+    /// sent afterwards.
     Stop {
-        /// Whose.
+        /// Name of the session.
         session: String,
-        /// In words.
+        /// Reason in words.
         why: Option<String>,
     },
-    /// PLAY came to nothing: the session is again among the first to go when others need room ([`Job::Claim`]).
+    /// PLAY failed: the session is again among the first to be evicted when others need room
+    /// ([`Job::Claim`]).
     Unclaim {
-        /// Which.
+        /// Name of the session.
         session: String,
     },
-    /// Show what a viewer does.
+    /// Show what a viewer is doing.
     Show {
-        /// Whose session.
+        /// Name of the session.
         session: String,
-        /// What.
+        /// The new state.
         state: State,
     },
-    /// Show how a track arrives.
+    /// Show the reception of a track.
     Receives {
-        /// Whose session.
+        /// Name of the session.
         session: String,
-        /// How.
+        /// Reported reception.
         reception: Reception,
     },
-    /// Take a session off the register.
+    /// Remove a session from the register.
     Leave {
-        /// Which.
+        /// Name of the session.
         session: String,
-        /// Why.
+        /// Reason.
         reason: EndReason,
     },
-    /// Close a connection when what is queued has been written.
+    /// Close a connection once everything queued has been written.
     Close {
-        /// Which.
+        /// Number of the connection.
         conn: ConnId,
     },
 }

@@ -1,4 +1,4 @@
-//! From events to actions: what all methods have in common.
+//! Turns events into actions: code common to all methods.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::seam::{EndReason, Outcome};
 use crate::target::Target;
 
 impl<W: Clone, F> Machine<W, F> {
-    /// Takes what happened at `now`; gives what is to be done, in order.
+    /// Handles an event at `now`; returns the resulting actions, in order.
     pub fn handle(&mut self, now: Monotonic, event: Event<W, F>) -> Vec<Action<W, F>> {
         match event {
             Event::Connected {
@@ -78,7 +78,7 @@ impl<W: Clone, F> Machine<W, F> {
             close: request.headers.all("Connection").any(closes),
         };
         if connection.pending.is_some() {
-            // Cannot be: the next request is read after the answer.
+            // Should not happen: the next request is read after the response.
             let refused = Response::refuse(
                 Status::NOT_VALID_IN_THIS_STATE,
                 "the last request is not answered yet",
@@ -114,7 +114,7 @@ impl<W: Clone, F> Machine<W, F> {
             .chain(request.headers.all("Proxy-Require"));
         let required: Vec<&str> = required.filter(|value| !value.is_empty()).collect();
         if !required.is_empty() {
-            // There is no extension yet that a client may require.
+            // No extensions are supported that a client could require.
             let unsupported = required.join(", ");
             return Err(
                 Response::new(Status::OPTION_NOT_SUPPORTED).header("Unsupported", unsupported)
@@ -140,8 +140,8 @@ impl<W: Clone, F> Machine<W, F> {
         }
     }
 
-    /// Whether this client may ask at all. Basic and Digest authentication will stand here (401);
-    /// whether it may come in as a viewer is decided by [`crate::seam::Job::Admit`].
+    /// Returns whether this client may make requests at all. Basic and Digest authentication would
+    /// be checked here (401); admission of viewers is decided by [`crate::seam::Job::Admit`].
     fn authorize(&self, _: &Request) -> Result<(), Refused> {
         Ok(())
     }
@@ -237,7 +237,7 @@ impl<W: Clone, F> Machine<W, F> {
     }
 }
 
-/// IPv4 in IPv6's clothes (a dual-stack socket's way) is IPv4.
+/// Converts IPv4-mapped IPv6 addresses (of a dual-stack socket) to IPv4.
 fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         ip if ip == address.ip() => address,

@@ -1,4 +1,4 @@
-//! TEARDOWN and all the other ways in which sessions and connections end.
+//! TEARDOWN and all other ways in which sessions and connections end.
 
 use reelway_time::{Monotonic, excused};
 
@@ -45,12 +45,12 @@ impl<W: Clone, F> Machine<W, F> {
         Ok(Step::Answer(Response::ok().header("Session", name)))
     }
 
-    /// Ends a session. With `close`, connections that were there for it alone close too.
+    /// Ends a session. With `close`, connections that served only this session are closed too.
     pub(super) fn end(&mut self, name: &str, reason: EndReason, close: bool) {
         let Some(session) = self.sessions.get(name) else {
             return;
         };
-        // Without tracks it has no connection for them any more.
+        // Removing the tracks clears it.
         let media = session.media;
         let numbers = session.tracks.iter().map(|track| track.order.track.number);
         for number in numbers.collect::<Vec<_>>() {
@@ -81,7 +81,7 @@ impl<W: Clone, F> Machine<W, F> {
         }
     }
 
-    /// Forgets a track and what leads to it.
+    /// Removes a track with its SSRCs and channels.
     pub(super) fn remove_track(&mut self, name: &str, number: u32) {
         let Some(session) = self.sessions.get_mut(name) else {
             return;
@@ -112,8 +112,8 @@ impl<W: Clone, F> Machine<W, F> {
         }
     }
 
-    /// Sessions whose media went into the connection end with it, and those that never played, whose places others
-    /// want; the rest stay until they have been silent for too long.
+    /// Ends sessions whose media was sent over the connection, and sessions that never played,
+    /// whose places others need. The rest stay until they expire.
     pub(super) fn disconnected(&mut self, conn: ConnId) {
         let Some(connection) = self.connections.remove(&conn) else {
             return;
@@ -141,8 +141,9 @@ impl<W: Clone, F> Machine<W, F> {
         }
     }
 
-    /// Lets viewers go who have said BYE, and gives up those who have been silent for too long. All that came before
-    /// `now` has been read; after a standstill of the readers that time does not count, and nobody is judged yet.
+    /// Ends the sessions of viewers who said BYE or have been silent for too long. Everything that
+    /// arrived before `now` has been read. If the readers stood still, that time is not counted and
+    /// no session is ended yet.
     pub(super) fn tick(&mut self, now: Monotonic) {
         let missed = self.listening.missed(now);
         if !missed.is_zero() {

@@ -1,29 +1,29 @@
-//! The state machine: what happens comes in with its time, what is to be done comes out.
+//! The state machine: events with their times come in, actions come out.
 //!
 //! One machine holds all connections and sessions of a server, because a session may outlive its
-//! connection and be used from another. It does nothing itself: bytes to write, jobs to be done and
-//! streams to let go are returned as [`Action`]s, in the order in which they are to be carried out. A
-//! request that needs several jobs gets one after the other, so their order is decided here:
+//! connection and be used from another. It has no side effects: bytes to write, jobs to run and
+//! streams to start are returned as [`Action`]s, in the order in which they must be carried out.
+//! The jobs of a request run one after the other, so their order is decided here:
 //!
 //! | request | jobs |
 //! |---|---|
-//! | first SETUP | find the film, agree on a transport, ask whether the viewer may come in |
-//! | first PLAY | ask whether the place is still there, make a stream that sends nothing yet, have it judged from where it begins |
-//! | PLAY elsewhere | have it judged, and only then move the stream: a viewer who is refused goes on where they were |
-//! | PLAY after PAUSE | ask where the stream stands, have it judged, and only then resume |
+//! | first SETUP | find the film, agree on a transport, ask for admission |
+//! | first PLAY | claim the place, make a stream that sends nothing, judge it from its beginning |
+//! | PLAY elsewhere | judge before moving the stream: refused viewers continue where they were |
+//! | PLAY after PAUSE | ask for the stream's position, judge it, then resume |
 //!
 //! | file | contents |
 //! |---|---|
-//! | `event.rs` | what comes in and what goes out |
-//! | `handle.rs` | what all methods have in common |
+//! | `event.rs` | events and actions |
+//! | `handle.rs` | code common to all methods |
 //! | `state.rs` | all connections and sessions |
-//! | `session.rs` | a session: its tracks, its phase, how long it may be silent |
-//! | `step.rs` | what a request came to, and what waits for a job |
+//! | `session.rs` | a session: its tracks, its phase, its timeouts |
+//! | `step.rs` | result of a request, and requests that wait for a job |
 //! | `describe.rs` | OPTIONS, DESCRIBE, GET_PARAMETER, SET_PARAMETER |
-//! | `setup.rs` | SETUP: transports, and newcomers |
+//! | `setup.rs` | SETUP: transports, and admission of newcomers |
 //! | `play.rs` | PLAY and PAUSE |
-//! | `leave.rs` | TEARDOWN and all the other ways in which sessions and connections end |
-//! | `receive.rs` | what receivers report |
+//! | `leave.rs` | TEARDOWN and all other ways in which sessions and connections end |
+//! | `receive.rs` | reports of receivers |
 
 mod describe;
 mod event;

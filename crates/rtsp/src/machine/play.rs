@@ -26,8 +26,8 @@ impl<W: Clone, F> Machine<W, F> {
             Some(value) => NptRange::parse(value).map_err(refuse_range)?,
             None => NptRange::UNSAID,
         };
-        // Another pace than the film's own is not to be had; the answer says so (RFC 2326 sections
-        // 12.34 and 12.35).
+        // Only normal speed is supported, and the response says so (RFC 2326 sections 12.34 and
+        // 12.35).
         let pace = Pace {
             scale: request.headers.get("Scale").is_some(),
             speed: request.headers.get("Speed").is_some(),
@@ -43,12 +43,12 @@ impl<W: Clone, F> Machine<W, F> {
                 let job = Job::Locate { session: name };
                 Ok(Step::Wait(job, Pending::Locate(wanted)))
             }
-            // Where it stands is of no matter.
+            // Its position does not matter.
             _ => self.begin_to_play(wanted, 0),
         }
     }
 
-    /// Where the stream stands is known.
+    /// Continues PLAY once the position of the stream is known.
     pub(super) fn located(
         &mut self,
         wanted: PlayRequest,
@@ -60,8 +60,8 @@ impl<W: Clone, F> Machine<W, F> {
         self.begin_to_play(wanted, position)
     }
 
-    /// Finds out what PLAY comes to for a stream at `position`, and takes the first step: every move is judged before it
-    /// is made.
+    /// Works out what PLAY means for a stream at `position`, and takes the first step: every move
+    /// is judged before it is made.
     fn begin_to_play(
         &mut self,
         wanted: PlayRequest,
@@ -75,7 +75,7 @@ impl<W: Clone, F> Machine<W, F> {
         let session = self.sessions.get_mut(&name).ok_or_else(gone)?;
         let duration = session.film.duration;
         let end = match (wish, session.phase) {
-            // What goes on, goes on to the end that was wished for.
+            // A stream that resumes keeps the end that was requested before.
             (
                 NptRange {
                     start: NptStart::Unsaid | NptStart::Now,
@@ -87,10 +87,10 @@ impl<W: Clone, F> Machine<W, F> {
         };
         let start = match (wish.start, session.phase) {
             (NptStart::At(at), _) => Some(at),
-            // From where it was paused (RFC 2326 section 10.5).
+            // From the paused position (RFC 2326 section 10.5).
             (_, Phase::Paused { .. }) if wish.end.is_none() => None,
             (_, Phase::Playing { end }) if wish.end.is_none() => {
-                // Nothing new is wished for (RFC 2326 section 10.5).
+                // Nothing changes (RFC 2326 section 10.5).
                 let answer = pace
                     .say(Response::ok().header("Session", name))
                     .header("Range", range::playing(position, end, duration));
@@ -148,7 +148,7 @@ impl<W: Clone, F> Machine<W, F> {
         Ok(Step::Wait(claim, Pending::Claim(playing, Box::new(order))))
     }
 
-    /// A session that never played still has its place, or not.
+    /// Continues PLAY once it is known whether a session that never played still has its place.
     pub(super) fn claimed(
         &mut self,
         playing: Playing,
@@ -168,8 +168,8 @@ impl<W: Clone, F> Machine<W, F> {
         Ok(Step::Wait(Job::Make(order), Pending::Make(playing)))
     }
 
-    /// The first PLAY's stream is made. It is judged from where it begins, which is known only now, and sends nothing
-    /// before.
+    /// Continues the first PLAY once its stream is made. The stream is judged from its real
+    /// beginning, known only now, and sends nothing before.
     pub(super) fn made(
         &mut self,
         playing: Playing,
@@ -193,7 +193,7 @@ impl<W: Clone, F> Machine<W, F> {
         }
     }
 
-    /// There is room for it, or not. A stream that has played before then goes on as it did.
+    /// Continues PLAY once judged. If refused, a stream that played before continues unchanged.
     pub(super) fn judged(
         &mut self,
         now: Monotonic,
@@ -222,7 +222,7 @@ impl<W: Clone, F> Machine<W, F> {
         Ok(Step::Wait(job, Pending::Move(playing)))
     }
 
-    /// The stream stands where it was to be moved, or it could not be moved.
+    /// Completes PLAY once the stream has been moved, or could not be moved.
     pub(super) fn moved(
         &mut self,
         now: Monotonic,
@@ -242,14 +242,14 @@ impl<W: Clone, F> Machine<W, F> {
                 self.flow(now, playing, &info)
             }
             Err(reason) => {
-                // Wherever it stands, it does not flow.
+                // Wherever the stream is, it is not playing.
                 self.enter(name, Phase::Paused { end });
                 Err(Response::refuse(Status::INTERNAL_ERROR, reason))
             }
         }
     }
 
-    /// Answers a PLAY that succeeded, and lets its stream go.
+    /// Answers a successful PLAY and starts its stream.
     fn flow(
         &mut self,
         now: Monotonic,
@@ -286,7 +286,7 @@ impl<W: Clone, F> Machine<W, F> {
         Ok(Step::AnswerAndGo(pace.say(answer), name))
     }
 
-    /// The session that a request names, whose address is the session's, and for which nothing else is being done.
+    /// Returns the session that a request names, if its URL matches and it has no job under way.
     fn idle_session(
         &mut self,
         conn: ConnId,
@@ -315,7 +315,7 @@ impl<W: Clone, F> Machine<W, F> {
             };
             return Ok(Step::Wait(job, Pending::Pause { session: name }));
         }
-        // It stands already (RFC 2326 section A.2).
+        // It is not playing anyway (RFC 2326 section A.2).
         Ok(Step::Answer(Response::ok().header("Session", name)))
     }
 
@@ -335,7 +335,7 @@ impl<W: Clone, F> Machine<W, F> {
             Phase::Playing { end } => end,
             _ => duration,
         };
-        // At the end there is nothing to go on with: the next PLAY begins anew.
+        // At the end there is nothing to resume: the next PLAY begins anew.
         if at >= end {
             self.enter(name, Phase::Finished);
         } else if phase != Phase::Finished {
@@ -347,7 +347,7 @@ impl<W: Clone, F> Machine<W, F> {
         Ok(Step::Answer(answer))
     }
 
-    /// What waited for a job will not be answered, or is refused: puts its session right.
+    /// Cleans up after a request that waited for a job and is refused or will not be answered.
     pub(super) fn give_up(&mut self, pending: Pending<W, F>) {
         let stands = match &pending {
             Pending::Move(Playing { end, .. }) => Some(*end),
@@ -370,7 +370,7 @@ impl<W: Clone, F> Machine<W, F> {
             return;
         };
         session.busy = false;
-        // Wherever it stands, it does not flow.
+        // Wherever the stream is, it is not playing.
         if let Some(end) = stands {
             self.enter(&name, Phase::Paused { end });
             self.actions.push(Action::Rest {
@@ -396,7 +396,7 @@ impl<W: Clone, F> Machine<W, F> {
         });
     }
 
-    /// A job came back to a connection that is no more.
+    /// Handles the outcome of a job whose connection is gone.
     pub(super) fn too_late(&mut self, outcome: Outcome<F>) {
         match outcome {
             Outcome::Made {
@@ -411,11 +411,11 @@ impl<W: Clone, F> Machine<W, F> {
         }
     }
 
-    /// The stream came to its end at this time.
+    /// The stream reached its end at this time.
     pub(super) fn finished(&mut self, name: &str, at: Monotonic) {
         if let Some(session) = self.sessions.get(name)
             && matches!(session.phase, Phase::Playing { .. })
-            // It may have been moved meanwhile; none ends when it has just gone.
+            // It may have been moved since; a stream that has just started has not ended.
             && at > session.went
         {
             self.enter(name, Phase::Finished);
@@ -423,7 +423,7 @@ impl<W: Clone, F> Machine<W, F> {
     }
 }
 
-/// Has a PLAY judged from here to its end.
+/// Asks whether there is capacity for a PLAY from here to its end.
 fn judge<W, F>(playing: Playing, from: Nanos, then: Judged) -> Step<W, F> {
     let job = Job::Judge {
         session: playing.session.clone(),
@@ -434,8 +434,8 @@ fn judge<W, F>(playing: Playing, from: Nanos, then: Judged) -> Step<W, F> {
 }
 
 impl<W, F> Session<W, F> {
-    /// Whether PLAY and PAUSE of this URL are of the whole session: tracks that were set up
-    /// together move together.
+    /// Checks that this URL addresses the whole session: tracks that were set up together play and
+    /// pause together.
     fn covers(&self, target: &Target) -> Result<(), Refused> {
         let names_film = |title: String| title.is_empty() || title == self.film.title;
         if names_film(target.whole_title()) {

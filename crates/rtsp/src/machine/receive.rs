@@ -1,4 +1,4 @@
-//! What receivers report: signs of life, loss and jitter.
+//! Reports of receivers: signs of life, loss and jitter.
 
 use reelway_time::Monotonic;
 
@@ -7,12 +7,12 @@ use crate::machine::state::Machine;
 use crate::seam::Reception;
 
 impl<W: Clone, F> Machine<W, F> {
-    /// A frame of an interleaved channel.
+    /// Handles a frame of an interleaved channel.
     pub(super) fn frame(&mut self, now: Monotonic, conn: ConnId, channel: u8, data: Vec<u8>) {
         let Some(connection) = self.connections.get_mut(&conn) else {
             return;
         };
-        // Frames of channels that nobody set up are passed over, and keep no connection open.
+        // Frames of channels that are not set up are ignored and keep no connection open.
         let Some(name) = connection.channels.get(&channel) else {
             return;
         };
@@ -29,8 +29,9 @@ impl<W: Clone, F> Machine<W, F> {
         }
     }
 
-    /// RTCP that the sender has assigned to a stream. Over UDP anybody can send it with any address:
-    /// BYE comes here only if it named the SSRCs by which this viewer has reported on every track.
+    /// Handles RTCP that the sender has assigned to a stream. Over UDP anybody can send it with any
+    /// source address: BYE arrives here only if it named the SSRCs from which this viewer has
+    /// reported on every track.
     pub(super) fn heard(&mut self, now: Monotonic, name: &str, said: Said) {
         let Some(session) = self.sessions.get_mut(name) else {
             return;

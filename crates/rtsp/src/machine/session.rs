@@ -1,4 +1,4 @@
-//! A session: its tracks, its phase, how long it may be silent.
+//! A session: its tracks, its phase, its timeouts.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,31 +14,32 @@ use crate::seam::{Out, State, TrackOrder};
 
 pub(super) struct Session<W, F> {
     pub film: Arc<Film<F>>,
-    /// Whose it is.
+    /// Address of the viewer.
     pub peer: IpAddr,
-    /// The connection that controls it; none since that one closed.
+    /// The connection that controls it; `None` since that one closed.
     pub control: Option<ConnId>,
-    /// The connection that media goes into, if it goes into one.
+    /// The connection that carries its media, if any.
     pub media: Option<ConnId>,
     /// In the order of the description.
     pub tracks: Vec<SetUpTrack<W>>,
     pub phase: Phase,
-    /// Whether its stream has been made.
+    /// Whether its stream exists.
     pub has_stream: bool,
-    /// When its stream was last let go.
+    /// When its stream was last started.
     pub went: Monotonic,
     /// The last sign of life.
     pub alive: Monotonic,
-    /// When its receivers said BYE, if nothing was heard of it since.
+    /// When its receivers said BYE, unless there was a sign of life since.
     pub left: Option<Monotonic>,
-    /// A job is being done for it.
+    /// Whether a job is under way for it.
     pub busy: bool,
 }
 
 /// A track that was set up.
 pub(super) struct SetUpTrack<W> {
     pub order: TrackOrder<W>,
-    /// As the client wrote it in SETUP: clients compare RTP-Info with it letter by letter.
+    /// URL as the client wrote it in SETUP: clients compare it with RTP-Info character by
+    /// character.
     pub url: String,
 }
 
@@ -52,12 +53,12 @@ pub(super) enum Phase {
     Paused {
         end: Nanos,
     },
-    /// The range has been played to its end.
+    /// The range was played to its end.
     Finished,
 }
 
 impl Phase {
-    /// As others see it.
+    /// Returns the phase as shown to others.
     pub fn state(self) -> State {
         match self {
             Phase::Ready => State::Ready,
@@ -67,9 +68,9 @@ impl Phase {
     }
 }
 
-/// How long after a viewer's BYE (RFC 3550 section 6.6) their session ends. Players say it before they
-/// ask for TEARDOWN, and some when they only set up their receivers anew, as for a seek: a viewer who
-/// asks for anything in this time stays.
+/// How long after a viewer's BYE (RFC 3550 section 6.6) their session ends. Players send it before
+/// TEARDOWN, but some also when they only recreate their receivers, as for a seek: viewers who send
+/// any request in this time stay.
 const AFTER_BYE: Duration = Duration::from_secs(3);
 
 impl<W, F> Session<W, F> {
@@ -78,16 +79,16 @@ impl<W, F> Session<W, F> {
         self.left = None;
     }
 
-    /// Whether the viewer has said BYE and meant it.
+    /// Returns whether the viewer said BYE and has been silent since.
     pub fn has_left(&self, now: Monotonic) -> bool {
         self.left.is_some_and(|left| now.since(left) >= AFTER_BYE)
     }
 
-    /// How long it may be silent; `None`: as long as its connection stands.
+    /// Returns how long the session may be silent; `None` if as long as its connection is open.
     fn patience(&self, config: &RtspConfig) -> Option<Duration> {
         let resting = matches!(self.phase, Phase::Paused { .. } | Phase::Finished);
         match (self.media, self.control) {
-            // A client that reads is alive; one that does not lags too far at some time.
+            // A client that reads is alive; one that does not read eventually lags too far behind.
             (Some(_), _) if matches!(self.phase, Phase::Playing { .. }) => None,
             (Some(_), _) | (None, Some(_)) if resting => {
                 Some(config.paused_timeout.max(config.session_timeout))
@@ -101,7 +102,7 @@ impl<W, F> Session<W, F> {
             .is_some_and(|patience| now.since(self.alive) > patience)
     }
 
-    /// Whether all tracks are carried alike: a stream's packets have one way.
+    /// Returns whether all tracks are carried the same way, as the packets of a stream must be.
     pub fn goes_one_way(&self) -> bool {
         let ways = || self.tracks.iter().map(|track| track.order.out.carriage());
         ways().zip(ways().skip(1)).all(|(one, next)| one == next)

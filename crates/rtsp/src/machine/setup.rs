@@ -1,4 +1,4 @@
-//! SETUP: transports, and newcomers.
+//! SETUP: transports, and admission of newcomers.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::response::{Response, Status};
 use crate::seam::{Again, EndReason, Job, Newcomer, Out, Refusal, TrackOrder};
 use crate::target::{self, Target};
 
-/// Longest User-Agent that is kept.
+/// Maximum length of a stored User-Agent.
 const USER_AGENT_CHARS: usize = 120;
 
 impl<W: Clone, F> Machine<W, F> {
@@ -91,7 +91,7 @@ impl<W: Clone, F> Machine<W, F> {
         ))
     }
 
-    /// A further track of a session, or another transport for one it has.
+    /// Sets up a further track of a session, or changes the transport of one it has.
     fn setup_another(
         &mut self,
         now: Monotonic,
@@ -123,8 +123,8 @@ impl<W: Clone, F> Machine<W, F> {
         }
         let track = which_track(&film, target)?;
         if session.has_stream {
-            // The stream is made anew with all tracks at the next PLAY, where its sequence numbers
-            // would not run on; players set up all tracks first.
+            // The next PLAY would make a new stream with all tracks, whose sequence numbers would
+            // not continue; players set up all tracks first.
             let words = "tracks are set up before the first PLAY";
             return Err(Response::refuse(Status::NOT_VALID_IN_THIS_STATE, words));
         }
@@ -136,7 +136,7 @@ impl<W: Clone, F> Machine<W, F> {
         Ok(Step::Answer(self.set_up(&name, agreed)))
     }
 
-    /// The film of a session's first SETUP is there.
+    /// Continues the first SETUP of a session once the film is open.
     pub(super) fn may_set_up(
         &mut self,
         conn: ConnId,
@@ -150,7 +150,7 @@ impl<W: Clone, F> Machine<W, F> {
             return Err(Response::new(Status::INTERNAL_ERROR));
         };
         let peer = match track.order.out {
-            // Media takes the links to there.
+            // The links to that address carry the media.
             Out::Plain { to, .. } if to.ip() != connection.peer.ip().to_canonical() => to,
             _ => connection.peer,
         };
@@ -176,7 +176,8 @@ impl<W: Clone, F> Machine<W, F> {
         ))
     }
 
-    /// The viewer may come in, as a session of this name, or not.
+    /// Completes the first SETUP of a session: the viewer is admitted with this session name, or
+    /// refused.
     pub(super) fn admitted(
         &mut self,
         now: Monotonic,
@@ -219,7 +220,7 @@ impl<W: Clone, F> Machine<W, F> {
             .header("Cache-Control", "no-cache")
     }
 
-    /// Takes the first of the offered transports that can be had.
+    /// Accepts the first of the offered transports that is available.
     fn agree(
         &mut self,
         conn: ConnId,
@@ -236,7 +237,7 @@ impl<W: Clone, F> Machine<W, F> {
         let media = session
             .and_then(|name| self.sessions.get(name))
             .and_then(|session| session.media);
-        // Channels of the track itself are free for it when it is set up again.
+        // A track that is set up again may reuse its own channels.
         let own = session
             .and_then(|name| self.sessions.get(name))
             .into_iter()
@@ -303,7 +304,7 @@ impl<W: Clone, F> Machine<W, F> {
                 Offer::Tcp { channels, profile } => {
                     let wanted =
                         channels.filter(|(rtp, rtcp)| rtp != rtcp && !taken(*rtp) && !taken(*rtcp));
-                    // A client that gives all its tracks the same channels is told others.
+                    // A client that requests the same channels for all its tracks is given others.
                     let free = || {
                         (0..=254u8)
                             .step_by(2)
@@ -335,7 +336,7 @@ impl<W: Clone, F> Machine<W, F> {
                 let base = target::base(&wish.origin, &film.title);
                 base + &film.control(track.number)
             };
-            // A client that asks for feedback has lost packets again; over TCP none are lost.
+            // Clients that ask for feedback get retransmission; over TCP nothing is lost.
             let feedback = match agreed {
                 Agreed::Udp { profile, .. } => profile == Profile::Avpf,
                 Agreed::Tcp { .. } | Agreed::Plain { .. } => false,
@@ -361,10 +362,11 @@ impl<W: Clone, F> Machine<W, F> {
         ))
     }
 
-    /// From where a film is sent to an address without RTP; `local`: the address of ours that the viewer speaks to.
+    /// Returns the source address for sending a film without RTP. `local` is the server's address
+    /// that the viewer connected to.
     ///
     /// # Errors
-    /// It is not, for this reason.
+    /// Fails with the reason if it cannot be sent.
     fn source_of_plain(
         &self,
         film: &Film<F>,
@@ -432,7 +434,7 @@ impl<W: Clone, F> Machine<W, F> {
 }
 
 fn which_track<F>(film: &Film<F>, target: &Target) -> Result<FilmTrack, Refused> {
-    // A film whose own name looks like a track's is named as a whole.
+    // A film whose own name looks like a track is meant as a whole.
     let number = target
         .track()
         .filter(|_| target.title().is_empty() || target.title() == film.title);
@@ -466,7 +468,7 @@ fn printable(name: &str) -> String {
         .collect()
 }
 
-/// Seconds for `Session: …;timeout=`.
+/// Returns the seconds for `Session: …;timeout=`.
 fn timeout_seconds(timeout: Duration) -> u64 {
     timeout.as_secs().max(1)
 }

@@ -1,4 +1,4 @@
-//! All connections and sessions, and what every method needs of them.
+//! All connections and sessions, and what all methods need of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -12,24 +12,25 @@ use crate::machine::step::{Pending, Refused, RequestHead};
 use crate::message::Request;
 use crate::response::{Response, Status};
 
-/// What the machine knows from the beginning.
+/// Fixed parameters of the machine.
 pub struct Settings {
-    /// Timeouts and bounds.
+    /// Timeouts and limits.
     pub config: RtspConfig,
-    /// RTP and RTCP port for viewers over IPv4, if any can be had.
+    /// RTP and RTCP port for viewers over IPv4, if available.
     pub udp_v4: Option<(u16, u16)>,
-    /// Likewise over IPv6.
+    /// The same for IPv6.
     pub udp_v6: Option<(u16, u16)>,
-    /// Numbers that nobody can guess.
+    /// Source of unpredictable numbers.
     pub random: Box<dyn FnMut() -> u32 + Send>,
 }
 
-/// All connections and sessions. `W` is a connection's write side, `F` the server's own of a film.
+/// All connections and sessions. `W` is the write side of a connection, `F` the server's handle of
+/// a film.
 pub struct Machine<W, F> {
     pub(super) settings: Settings,
     pub(super) connections: BTreeMap<ConnId, Connection<W, F>>,
     pub(super) sessions: BTreeMap<String, Session<W, F>>,
-    /// SSRCs in use: no two tracks of any sessions have the same.
+    /// SSRCs in use; no two tracks of any sessions share one.
     pub(super) ssrcs: BTreeSet<u32>,
     pub(super) listening: Listening,
     pub(super) actions: Vec<Action<W, F>>,
@@ -39,23 +40,23 @@ pub(super) struct Connection<W, F> {
     pub peer: SocketAddr,
     pub local: SocketAddr,
     pub writer: W,
-    /// When the last whole message came.
+    /// When the last complete message arrived.
     pub heard: Monotonic,
-    /// What followed `?` in the address of the film that was asked for last: clients that set up a track below
-    /// Content-Base do not say it again.
+    /// The part after `?` in the URL of the film last described: clients that set up a track below
+    /// Content-Base do not repeat it.
     pub query: Option<String>,
     /// Sessions it controls.
     pub sessions: Vec<String>,
-    /// Interleaved channels in use, and by which session.
+    /// Interleaved channels in use, with the session that uses each.
     pub channels: BTreeMap<u8, String>,
-    /// It is to be closed; nothing it asks is answered any more.
+    /// Whether it is about to be closed; its requests are no longer answered.
     pub closing: bool,
-    /// What waits for a job.
+    /// The request that waits for a job.
     pub pending: Option<(RequestHead, Pending<W, F>)>,
 }
 
 impl<W: Clone, F> Machine<W, F> {
-    /// A machine without connections.
+    /// Creates a machine without connections.
     pub fn new(settings: Settings) -> Self {
         Machine {
             settings,
@@ -67,12 +68,12 @@ impl<W: Clone, F> Machine<W, F> {
         }
     }
 
-    /// Connections there are.
+    /// Returns the number of connections.
     pub fn connections(&self) -> usize {
         self.connections.len()
     }
 
-    /// Sessions there are.
+    /// Returns the number of sessions.
     pub fn sessions(&self) -> usize {
         self.sessions.len()
     }
@@ -85,8 +86,9 @@ impl<W: Clone, F> Machine<W, F> {
         }
     }
 
-    /// The session that a request names, if it is the asker's: sessions belong to an IP address, so
-    /// that they survive a lost connection and cannot be taken over with their number from elsewhere.
+    /// Returns the session that a request names, if it belongs to the client. Sessions belong to an
+    /// IP address, so that they survive a lost connection and cannot be taken over from elsewhere
+    /// by their identifier.
     pub(super) fn session_of(
         &mut self,
         conn: ConnId,
@@ -108,14 +110,15 @@ impl<W: Clone, F> Machine<W, F> {
         Ok((name.to_owned(), session))
     }
 
-    /// A request is a sign of life: of the session it names, or of all that its connection controls.
+    /// Records a sign of life of the session that the request names, or else of all sessions of its
+    /// connection.
     pub(super) fn alive(&mut self, now: Monotonic, conn: ConnId, request: &Request) {
         if request.session().is_some() {
             let Ok((name, session)) = self.session_of(conn, request) else {
                 return;
             };
             session.shows_life(now);
-            // A connection that may use it controls it from now on.
+            // A connection that may use the session controls it from now on.
             let before = session.control.replace(conn);
             if before != Some(conn) {
                 if let Some(before) = before.and_then(|before| self.connections.get_mut(&before)) {
@@ -134,7 +137,7 @@ impl<W: Clone, F> Machine<W, F> {
         }
     }
 
-    /// Has a session enter a phase, for all to see.
+    /// Changes the phase of a session and shows the new state.
     pub(super) fn enter(&mut self, name: &str, phase: Phase) {
         if let Some(session) = self.sessions.get_mut(name) {
             session.phase = phase;

@@ -1,4 +1,4 @@
-//! What a request came to, and what waits for a job.
+//! The result of a request, and requests that wait for a job.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use crate::response::{Response, Status};
 use crate::seam::{Job, PlayInfo, PlayOrder, Refusal};
 use crate::target::Target;
 
-/// What a method came to.
+/// Result of a request.
 pub(super) enum Step<W, F> {
     Answer(Response),
-    /// The answer, and the session whose stream flows after it.
+    /// The response, and the session whose stream starts after it.
     AnswerAndGo(Response, String),
     Wait(Job<W, F>, Pending<W, F>),
 }
 
-/// An answer that is not 200.
+/// A response other than 200.
 pub(super) type Refused = Response;
 
-/// What of a request its answer needs.
+/// The parts of a request that its response needs.
 #[derive(Clone, Debug)]
 pub(super) struct RequestHead {
     pub method: Method,
@@ -35,18 +35,18 @@ pub(super) struct RequestHead {
     pub close: bool,
 }
 
-/// What the answer to DESCRIBE needs beside the film.
+/// What the response to DESCRIBE needs besides the film.
 #[derive(Clone, Debug)]
 pub(super) struct Described {
-    /// `rtsp://host:port` as the client calls this server.
+    /// `rtsp://host:port` as the client addresses this server.
     pub origin: String,
-    /// How the film is described as being sent.
+    /// RTP profile of the description.
     pub profile: Profile,
-    /// What the viewer asked with.
+    /// Query of the request.
     pub query: Option<String>,
 }
 
-/// What waits for a job.
+/// A request that waits for a job.
 pub(super) enum Pending<W, F> {
     Describe(Described),
     Setup(Box<FirstSetup>),
@@ -59,30 +59,30 @@ pub(super) enum Pending<W, F> {
     Pause { session: String },
 }
 
-/// A session's first SETUP, whose film is being fetched.
+/// The first SETUP of a session, whose film is being opened.
 pub(super) struct FirstSetup {
     pub wish: SetupRequest,
     pub target: Target,
     pub user_agent: Option<String>,
 }
 
-/// What a SETUP asks for besides the film.
+/// Parameters of a SETUP besides the film.
 pub(super) struct SetupRequest {
     pub url: String,
     pub origin: String,
     pub offers: Vec<Offer>,
-    /// Why the other offers cannot be had.
+    /// Why the other offers cannot be accepted.
     pub cannot: Vec<String>,
 }
 
-/// A session's first SETUP that is agreed upon, and whose viewer waits to be let in.
+/// The first SETUP of a session, whose transport is agreed and whose viewer waits for admission.
 pub(super) struct Agreement<W, F> {
     pub film: Arc<Film<F>>,
     pub track: SetUpTrack<W>,
     pub agreed: Agreed,
 }
 
-/// What a PLAY asks for.
+/// Parameters of a PLAY.
 pub(super) struct PlayRequest {
     pub session: String,
     pub range: NptRange,
@@ -96,9 +96,9 @@ pub(super) struct Playing {
     pub pace: Pace,
 }
 
-/// What is done once there is room.
+/// The next step once there is capacity.
 pub(super) enum Judged {
-    /// Let a stream go that was made for it and sends nothing yet.
+    /// Starts a stream that was made for it and sends nothing yet.
     Begin(PlayInfo),
     Seek {
         start: Nanos,
@@ -106,7 +106,7 @@ pub(super) enum Judged {
     Resume,
 }
 
-/// Whether the answer has to say at which pace the film plays.
+/// Whether the response must state the playback speed.
 #[derive(Clone, Copy)]
 pub(super) struct Pace {
     pub scale: bool,
@@ -114,7 +114,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Says the film's own pace.
+    /// Adds headers that state normal speed.
     pub fn say(self, mut answer: Response) -> Response {
         if self.scale {
             answer = answer.header("Scale", "1.0");
@@ -126,7 +126,7 @@ impl Pace {
     }
 }
 
-/// There is no room for a viewer: the film is not at fault.
+/// Refuses a viewer for lack of capacity; the film is not at fault.
 pub(super) fn no_room(refusal: Refusal) -> Refused {
     match refusal.retry_after {
         Some(after) => Response::refuse(Status::NOT_ENOUGH_BANDWIDTH, refusal.reason)

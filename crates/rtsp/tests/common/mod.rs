@@ -1,5 +1,5 @@
-//! A server without sockets: the state machine with a library, an audience and a clock of the
-//! test's own. What clients would read is kept; what the world is asked to do is written down.
+//! A server without sockets: the state machine with films, viewers and a clock of the test. Bytes
+//! for clients are kept; actions are recorded.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -30,7 +30,7 @@ impl TestStream {
     fn place(&mut self, start: Nanos) -> PlayInfo {
         self.position = start;
         let tracks = self.order.tracks.iter().map(|of| FirstPacket {
-            // As if a hundred packets had gone out in each second of the film.
+            // As if 100 packets had been sent per second of the film.
             seq: of.seq.wrapping_add((start / (SECOND / 100)) as u16),
             rtp_time: of.rtp_base.wrapping_add(
                 (start as i128 * i128::from(of.track.clock_rate) / i128::from(SECOND)) as u32,
@@ -47,7 +47,7 @@ impl TestStream {
     }
 }
 
-/// A film of pictures and sound, or of sound alone.
+/// A film with video and audio, or with audio alone.
 fn film(title: &str, tracks: &[FilmTrack]) -> Arc<Film<()>> {
     let media = tracks.iter().map(|track| SdpMedia {
         media: if track.number == 1 { "video" } else { "audio" },
@@ -81,13 +81,13 @@ pub struct Server {
     pub machine: Machine<u64, ()>,
     pub now: Monotonic,
     films: HashMap<String, Result<Arc<Film<()>>, FilmError>>,
-    /// Every request for room is refused with this.
+    /// Refuses every request for capacity.
     pub refusal: Option<Refusal>,
-    /// Streams can neither be made nor moved, for this reason.
+    /// Reason why streams can neither be made nor moved.
     pub fault: Option<String>,
-    /// Viewers who may leave are sent to this URL.
+    /// URL that viewers who may leave are redirected to.
     pub elsewhere: Option<String>,
-    /// Jobs are not done until [`Server::do_jobs`].
+    /// Whether jobs wait for [`Server::do_jobs`].
     pub hold_jobs: bool,
     held: Vec<(ConnId, Job<u64, ()>)>,
     pub streams: HashMap<String, TestStream>,
@@ -97,10 +97,10 @@ pub struct Server {
     parsers: HashMap<ConnId, Parser>,
     received: HashMap<ConnId, Vec<u8>>,
     pub closed: Vec<ConnId>,
-    /// What is shown of each session.
+    /// The state shown for each session.
     pub states: HashMap<String, State>,
     pub receptions: HashMap<String, Vec<Reception>>,
-    /// Program and query of the viewer who asked last to be admitted.
+    /// User-Agent and query of the viewer who last requested admission.
     pub newcomer: (Option<String>, Option<String>),
 }
 
@@ -170,7 +170,7 @@ impl Server {
         }
     }
 
-    /// Somebody connects from the usual address.
+    /// Connects from the usual address.
     pub fn connect(&mut self) -> ConnId {
         self.connect_from(PEER)
     }
@@ -195,7 +195,7 @@ impl Server {
         conn
     }
 
-    /// Bytes arrive; what the server writes to this connection meanwhile is returned.
+    /// Receives bytes; returns what the server writes to this connection meanwhile.
     pub fn send(&mut self, conn: ConnId, bytes: &[u8]) -> String {
         self.received.insert(conn, Vec::new());
         let mut parser = self.parsers.remove(&conn).unwrap_or_default();
@@ -218,12 +218,12 @@ impl Server {
         self.received(conn)
     }
 
-    /// What the server has written to this connection since the last [`Server::send`].
+    /// Returns what the server has written to this connection since the last [`Server::send`].
     pub fn received(&self, conn: ConnId) -> String {
         String::from_utf8(self.received[&conn].clone()).unwrap()
     }
 
-    /// A request with this first line and these headers, CSeq added; returns the answer.
+    /// Sends a request with this first line and these headers, plus CSeq; returns the response.
     pub fn ask(&mut self, conn: ConnId, request: &str) -> Answer {
         let (first, headers) = request.split_once('\n').unwrap_or((request, ""));
         let headers: String = headers
@@ -237,14 +237,14 @@ impl Server {
         Answer::parse(&text)
     }
 
-    /// Asks and takes the answer for granted.
+    /// Sends a request that must succeed; returns the response.
     pub fn must(&mut self, conn: ConnId, request: &str) -> Answer {
         let answer = self.ask(conn, request);
         assert_eq!(answer.code, 200, "{request}: {answer:?}");
         answer
     }
 
-    /// Both tracks of the bunny over UDP; the session's number.
+    /// Sets up both tracks of the bunny over UDP; returns the session's name.
     pub fn set_up_udp(&mut self, conn: ConnId) -> String {
         let first =
             "SETUP rtsp://h/nature/bunny/track=1\nTransport: RTP/AVP;unicast;client_port=5000-5001";
@@ -256,7 +256,7 @@ impl Server {
         session
     }
 
-    /// Both tracks of the bunny into the connection; the session's number.
+    /// Sets up both tracks of the bunny over TCP; returns the session's name.
     pub fn set_up_tcp(&mut self, conn: ConnId) -> String {
         let first =
             "SETUP rtsp://h/nature/bunny/track=1\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1";
@@ -268,7 +268,7 @@ impl Server {
         session
     }
 
-    /// PLAY of the bunny; `range` may be empty.
+    /// Plays the bunny; `range` may be empty.
     pub fn play(&mut self, conn: ConnId, session: &str, range: &str) -> Answer {
         let range = if range.is_empty() {
             String::new()
@@ -281,12 +281,12 @@ impl Server {
         )
     }
 
-    /// The stream has come this far.
+    /// Sets the position of a stream.
     pub fn stream_is_at(&mut self, session: &str, position: Nanos) {
         self.streams.get_mut(session).unwrap().position = position;
     }
 
-    /// Time passes, second by second.
+    /// Lets time pass, second by second.
     pub fn wait(&mut self, time: Duration) {
         for _ in 0..time.as_secs() {
             self.now += Duration::from_secs(1);
@@ -300,7 +300,7 @@ impl Server {
         self.act(actions);
     }
 
-    /// Does what was held back.
+    /// Runs the jobs held back.
     pub fn do_jobs(&mut self) {
         self.hold_jobs = false;
         for (conn, job) in std::mem::take(&mut self.held) {
@@ -308,14 +308,14 @@ impl Server {
         }
     }
 
-    /// Does what was held back; what follows from it is held back again.
+    /// Runs the jobs held back; jobs that follow are held back again.
     pub fn do_jobs_held_once(&mut self) {
         for (conn, job) in std::mem::take(&mut self.held) {
             self.do_job(conn, job);
         }
     }
 
-    /// What was done since the last call, in order.
+    /// Returns the recorded actions since the last call, in order.
     pub fn story(&mut self) -> Vec<String> {
         std::mem::take(&mut self.story)
     }
@@ -459,7 +459,7 @@ impl Server {
     }
 }
 
-/// An answer taken apart.
+/// A parsed response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub code: u16,
@@ -515,7 +515,7 @@ impl Answer {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The session's number in the Session header.
+    /// Returns the session's name from the Session header.
     pub fn session(&self) -> String {
         self.get("Session")
             .expect("a Session header")

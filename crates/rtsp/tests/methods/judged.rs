@@ -1,4 +1,4 @@
-//! Room is asked for before anything moves, and a refusal leaves everything as it was.
+//! Capacity is checked before anything is moved, and a refusal changes nothing.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn full() -> Option<Refusal> {
     })
 }
 
-/// Sends PLAY of the bunny, whose jobs are held.
+/// Sends PLAY of the bunny, whose jobs are held back.
 fn ask_to_play(server: &mut Server, conn: ConnId, session: &str) {
     let play = format!(
         "PLAY rtsp://h/nature/bunny RTSP/1.0\r\nCSeq: 5\r\nSession: {session}\r\nRange: npt=5-\r\n\r\n"
@@ -78,7 +78,7 @@ fn a_new_stream_is_judged_from_where_it_begins_and_sends_nothing_before() {
             "answer 453"
         ]
     );
-    // As if it had not been asked for: another stream is made.
+    // As if the PLAY had not been sent: another stream is made.
     server.refusal = None;
     assert_eq!(server.play(conn, &session, "").code, 200);
     assert_eq!(server.story()[1], "make 0 to 10");
@@ -222,7 +222,7 @@ fn a_connection_that_breaks_while_a_job_is_under_way_leaves_its_session_in_order
     server.happen(Event::Disconnected { conn });
     server.hold_jobs = false;
     assert_eq!(server.play(other, &session, "npt=2-").code, 200);
-    // One that never played leaves with its connection, and its stream with it.
+    // A session that never played ends with its connection, and its stream with it.
     let conn = server.connect();
     let session = server.set_up_udp(conn);
     server.hold_jobs = true;

@@ -1,4 +1,4 @@
-//! What each method does, and what is answered where it cannot.
+//! What each method does, and its responses on failure.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! PLAY and PAUSE: where it begins, and where it goes on.
+//! PLAY and PAUSE: where playback starts and resumes.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn play_answers_first_and_then_lets_the_stream_go() {
         Some("npt=4.000-"),
         "the sync sample before the wish"
     );
-    // Sequence numbers and timestamps as the stream says: 400 packets and 4 seconds after their bases.
+    // Sequence numbers and timestamps from the stream: 400 packets and 4 seconds after their bases.
     assert_eq!(
         answer.get("RTP-Info"),
         Some(
@@ -64,7 +64,7 @@ fn rtp_info_stands_in_the_description_s_order_and_names_tracks_as_the_client_doe
     let wanted = [
         // As written in SETUP, however odd.
         "url=rtsp://h//a%2C%20%22b%22%20%F0%9F%8E%AC/track=1/",
-        // What was written there cannot stand in this header.
+        // The URL in SETUP contains characters that this header cannot contain.
         "url=rtsp://h/a%2C%20%22b%22%20%F0%9F%8E%AC/track=2",
     ];
     assert_eq!(urls, wanted);
@@ -193,7 +193,7 @@ fn a_pause_when_everything_has_been_sent_is_the_end() {
     let session = server.set_up_udp(conn);
     for (range, end) in [("npt=8-", 10), ("npt=2-4", 4)] {
         server.play(conn, &session, range);
-        // The player still has the last second before it.
+        // The last second may still be in the player's buffer.
         server.stream_is_at(&session, end * SECOND);
         server.must(
             conn,

@@ -1,4 +1,4 @@
-//! DESCRIBE and SETUP: what there is, and over what it comes.
+//! DESCRIBE and SETUP: films and their transports.
 
 use reelway_rtsp::RtspConfig;
 use reelway_rtsp::machine::Event;
@@ -210,7 +210,7 @@ fn who_asked_for_a_transport_stream_is_known_when_its_track_is_set_up() {
     assert_eq!(server.newcomer.1.as_deref(), Some("user=ann&as=ts"));
 }
 
-/// The channels in an answer to SETUP.
+/// Returns the channels in a response to SETUP.
 fn channels(answer: &Answer) -> &str {
     let transport = answer.get("Transport").expect("a transport");
     let mut parts = transport.split(';');

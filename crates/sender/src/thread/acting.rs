@@ -1,4 +1,4 @@
-//! What the lane has its thread do for streams.
+//! Carries out what the lane requests for its streams.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use crate::stream::StreamEvent;
 use crate::streams::Owner;
 
 impl Thread {
-    /// Does what the lane has asked for.
+    /// Carries out the effects that the lane has requested.
     pub(super) fn act(&mut self) {
         while let Some((place, effect)) = self.lane.effect() {
             let Some(stream) = self.lane.stream(place) else {
@@ -34,7 +34,8 @@ impl Thread {
                 }
                 Effect::Want(want) => self.want(place, &want),
                 Effect::Answer(reply, info) => {
-                    // Nobody waits any more: the stream will be stopped or sought by whoever has its handle.
+                    // If nobody waits any more, the owner of the handle will stop or seek the
+                    // stream.
                     let _ = reply.send(info);
                 }
                 Effect::State(state) => {
@@ -87,7 +88,7 @@ impl Thread {
         }
     }
 
-    /// Tells whoever wants to know that a stream has gone over to this state.
+    /// Publishes a stream's new state to counters, the cache and its owner.
     pub(super) fn tell(&self, owner: &Owner, state: State) {
         let playing = &self.given.counters.playing;
         let before = owner.shared.set_state(state);
@@ -107,7 +108,7 @@ impl Thread {
         }
     }
 
-    /// Shows what the stream in a place has done, and what has happened to it.
+    /// Publishes the figures and mishaps of the stream in a place.
     pub(super) fn show(&mut self, place: u32) {
         let Some(stream) = self.lane.stream_mut(place) else {
             return;

@@ -1,4 +1,4 @@
-//! Streams go over to the thread that has many fewer.
+//! Moves streams to threads with far fewer.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,16 +6,16 @@ use std::sync::atomic::Ordering;
 use super::body::{Neighbour, Thread};
 use crate::inbox::Command;
 
-/// How often a thread looks whether others have much less to do.
+/// How often a thread checks whether others have far less to do, ns.
 const BALANCE: u64 = 1_000_000_000;
-/// Streams more than another thread's that are not worth a move.
+/// Smallest difference in streams that is worth a move.
 const EVEN: u64 = 16;
-/// Streams that go over at a time: the others' packets must not wait for it.
+/// Maximum number of streams moved at a time, so that packets of others are not delayed.
 const OVER: usize = 64;
 
 impl Thread {
-    /// Gives streams to the thread that has the fewest, if that is many fewer: where they began is no
-    /// longer even when viewers have left.
+    /// Moves streams to the thread with the fewest, if it has far fewer: an even distribution at
+    /// the start becomes uneven when viewers leave.
     pub(super) fn balance(&mut self, now: u64) {
         if now < self.balance_at {
             return;
@@ -63,7 +63,7 @@ impl Thread {
             }
         }
         if given > 0 {
-            // Soon again if there is more to give.
+            // Again soon, if there are more to move.
             self.balance_at = now + BALANCE / 10;
             tracing::debug!(
                 "{given} streams move from thread {} to {to}",
@@ -72,7 +72,7 @@ impl Thread {
         }
     }
 
-    /// Passes on what is for a stream that went over to another thread.
+    /// Forwards commands for streams that moved to another thread; returns the others.
     pub(super) fn pass_on(&mut self, command: Command) -> Option<Command> {
         if self.away.is_empty() {
             return Some(command);

@@ -1,4 +1,4 @@
-//! The memory of a sender thread.
+//! The state of a sender thread.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
@@ -18,38 +18,38 @@ use crate::reporter::Reporter;
 use crate::rtcp::Directory;
 use crate::streams::{Lane, Rules};
 
-/// Packets that are handed over as soon as there are so many: their bytes, which were fetched for the kernel, must
-/// still be in the processor's second cache when it copies them.
+/// Number of packets after which a batch is handed over: their bytes, which were prefetched for the
+/// kernel, must still be in the processor's second-level cache when it copies them.
 pub(super) const ENOUGH: usize = 256;
 
-/// Another thread, or this one.
+/// A sender thread as seen by the others and itself.
 pub(crate) struct Neighbour {
     pub inbox: Inbox,
     pub counters: Arc<Counters>,
 }
 
-/// What a thread asks of the scheduler.
+/// Scheduling parameters of sender threads.
 pub(crate) struct Priority {
     pub nice: i32,
-    /// Real-time priority; 0: none.
+    /// Real-time priority; 0 means none.
     pub realtime: u8,
-    /// Processors, by threads; none: any.
+    /// Processors that threads are bound to; empty means any.
     pub cores: Vec<usize>,
 }
 
-/// What a sender thread is given.
+/// What a sender thread is started with.
 pub(crate) struct Parts {
     pub inbox: Inbox,
     pub commands: Receiver<Command>,
     pub sleeper: Sleeper,
     pub sockets: Vec<UdpSocket>,
     pub reporter: Reporter,
-    /// Whether the kernel cuts runs of packets.
+    /// Whether the kernel segments runs of packets.
     pub segmentation: Segmentation,
     pub number: usize,
-    /// All threads by number, once they all are there.
+    /// All threads by number, once all are started.
     pub neighbours: Arc<OnceLock<Vec<Neighbour>>>,
-    /// Streams of each thread.
+    /// Number of streams per thread.
     pub loads: Arc<[AtomicU64]>,
     pub priority: Arc<Priority>,
     pub rules: Arc<Rules>,
@@ -59,7 +59,7 @@ pub(crate) struct Parts {
     pub planner: Planner,
 }
 
-/// What became of the packets of a job.
+/// Outcome of a job's packets.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Outcome {
     pub taken: u32,
@@ -67,23 +67,23 @@ pub(super) struct Outcome {
     pub no_room: bool,
 }
 
-/// What a sender thread has.
+/// A sender thread.
 pub(crate) struct Thread {
-    /// What it was given.
+    /// What it was started with.
     pub(super) given: Parts,
     pub(super) lane: Lane,
-    /// Streams that went over to other threads: their handles still speak to this one.
+    /// Streams that moved to other threads; their handles still send to this one.
     pub(super) away: HashMap<StreamId, usize>,
     pub(super) balance_at: u64,
-    /// When its CPU time is read next.
+    /// When its CPU time is read next, ns.
     pub(super) cpu_at: u64,
-    /// Dropped frames that the log knows of.
+    /// Number of dropped frames already logged.
     pub(super) told_dropped: u64,
     pub(super) closed: bool,
     pub(super) turn: Turn,
     pub(super) turn_calls: u64,
     pub(super) cells: Cells,
-    /// Scratch lists, kept so that a turn allocates nothing.
+    /// Scratch lists, kept so that turns do not allocate.
     pub(super) jobs: Vec<Job>,
     pub(super) connections: Vec<u32>,
     pub(super) outcomes: Vec<Outcome>,

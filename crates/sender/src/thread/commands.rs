@@ -1,12 +1,12 @@
-//! What a thread is told, and does.
+//! Executes a thread's commands.
 
 use reelway_playout::{State, StreamId};
 
 use super::body::{Thread, now};
 use crate::inbox::Command;
 
-/// Commands obeyed at most before packets are looked after again: five thousand viewers who leave at
-/// once must not make the others' packets late.
+/// Maximum number of commands executed before packets are sent again: 5,000 viewers who leave at
+/// once must not delay the others' packets.
 const COMMANDS: usize = 128;
 
 impl Thread {
@@ -35,7 +35,7 @@ impl Thread {
             Command::SendBy(id, schedule) => lane.send_by(id, schedule, now),
             Command::Pause(id, reply) => {
                 let position = lane.pause(id, now);
-                // Who is answered sees the stream standing.
+                // The state must be visible before the reply.
                 self.act();
                 if let Some(position) = position {
                     let _ = reply.send(position);
@@ -82,7 +82,7 @@ impl Thread {
             return;
         };
         if stream.owes_bye() {
-            // Who is gone does not mind.
+            // The viewer may be gone already.
             let _ = self.given.reporter.report(&stream, Some(why));
         }
         stream.stop();

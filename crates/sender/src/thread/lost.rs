@@ -1,4 +1,4 @@
-//! Packets that receivers miss, sent again. Packet by packet: they are few.
+//! Retransmits packets that receivers miss, one by one, as they are few.
 
 use reelway_playout::Lost;
 use reelway_sys::udp::Sent;
@@ -7,7 +7,7 @@ use super::body::{Thread, now};
 use crate::packets::fill_again;
 
 impl Thread {
-    /// Sends again what receivers miss, behind all that is due.
+    /// Retransmits what receivers miss, after everything that is due.
     pub(super) fn send_lost(&mut self) {
         while let Some(lost) = self.lane.next_lost(now()) {
             let bytes = self.send_again(&lost);
@@ -17,7 +17,7 @@ impl Thread {
         self.act();
     }
 
-    /// Sends a packet again. Its bytes of RTP; `None`: the kernel has no room for it.
+    /// Retransmits a packet. Returns its RTP bytes; `None` if the kernel has no room for it.
     fn send_again(&mut self, lost: &Lost) -> Option<u32> {
         let stream = self.lane.stream(lost.place)?;
         let mut batch = self.turn.begin();
@@ -26,7 +26,7 @@ impl Thread {
         batch.send(&self.given.sockets);
         match self.turn.messages().first()?.sent {
             Sent::Packets(packets) => (packets > 0).then_some(bytes),
-            // It is lost once more.
+            // The kernel refused it, so it is lost again.
             Sent::Failed { .. } => Some(bytes),
             Sent::Waiting => None,
         }

@@ -1,16 +1,16 @@
-//! A sender thread: turns of a millisecond.
+//! A sender thread, which works in turns of 1 ms.
 //!
-//! What is due when is the lane's business; the thread has the clock, the sockets and the other threads. Between turns it
-//! sleeps to the next one that holds something, or until it is told something.
+//! The lane decides what is due when; the thread has the clock, the sockets and the other threads.
+//! Between turns it sleeps until the next turn with work, or until a command arrives.
 //!
-//! | file | what lives there |
+//! | file | contents |
 //! |---|---|
-//! | `body.rs` | the thread's memory |
-//! | `turns.rs` | turn after turn |
-//! | `commands.rs` | what it is told |
-//! | `acting.rs` | what the lane has it do |
+//! | `body.rs` | the thread's state |
+//! | `turns.rs` | the loop over turns |
+//! | `commands.rs` | commands from outside |
+//! | `acting.rs` | effects requested by the lane |
 //! | `udp.rs`, `tcp.rs`, `lost.rs` | packets to the kernel |
-//! | `balance.rs` | streams that go over to another thread |
+//! | `balance.rs` | streams that move to another thread |
 
 mod acting;
 mod balance;

@@ -1,4 +1,4 @@
-//! Packets through RTSP connections.
+//! Packets over RTSP connections.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::path::Path;
 use crate::writer::FrameWriter;
 
 impl Thread {
-    /// Writes what streams may hand to their connections now.
+    /// Writes the packets that streams may send over their connections now.
     pub(super) fn write_frames(&mut self) {
         let mut connections = std::mem::take(&mut self.connections);
         for place in connections.drain(..) {
@@ -29,7 +29,7 @@ impl Thread {
         self.connections = connections;
     }
 
-    /// The connection of the stream in a place.
+    /// Returns the connection of the stream in a place.
     fn connection(&self, place: u32) -> Option<Arc<FrameWriter>> {
         let tracks = self.lane.stream(place)?.tracks.iter();
         let mut connections = tracks.filter_map(|track| match &track.path {
@@ -39,7 +39,7 @@ impl Thread {
         connections.next().cloned()
     }
 
-    /// Looks whether the connection of a stream that let go of its bytes has room again.
+    /// Checks whether the connection of a stream that released its bytes has room again.
     fn look_at_connection(&mut self, place: u32) {
         let room = self
             .connection(place)
@@ -50,7 +50,7 @@ impl Thread {
         }
     }
 
-    /// Writes packets of a stream, as many as its connection takes.
+    /// Writes packets of a stream, as many as its connection accepts.
     fn write(&mut self, place: u32, due: &Due) {
         let Some(stream) = self.lane.stream(place) else {
             return;

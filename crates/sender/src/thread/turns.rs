@@ -1,4 +1,4 @@
-//! Turn after turn.
+//! The loop over turns.
 
 use std::time::Duration;
 
@@ -10,15 +10,16 @@ use reelway_sys::udp::Turn;
 use super::body::{ENOUGH, Priority, Thread, now};
 use crate::counters::{add, set};
 
-/// For how long a thread wants the processor when it wakes: half a turn. A short slice comes first; beside
-/// eight busy loops on its core the 99.9th percentile of wake-ups fell from 4 ms to 0.1 ms (nice -10 both).
+/// Scheduler slice of sender threads: half a turn. Short slices are scheduled first: beside eight
+/// busy loops on its core, the 99.9th percentile of wake-ups fell from 4 ms to 0.1 ms (both with
+/// nice -10).
 const SLICE: Duration = Duration::from_micros(500);
 
-/// How often a thread notes its CPU time.
+/// How often a thread records its CPU time, ns.
 const CPU_EVERY: u64 = 50_000_000;
 
 impl Thread {
-    /// Runs until it is closed.
+    /// Runs until the thread is closed.
     pub fn run(mut self) {
         reelway_sys::time::precise_timers();
         self.go_first();
@@ -31,7 +32,7 @@ impl Thread {
         });
     }
 
-    /// Takes its processor and its priority, as far as the system lets it.
+    /// Sets processor and priority, as far as the system allows.
     fn go_first(&self) {
         let Priority {
             nice,
@@ -63,8 +64,8 @@ impl Thread {
         }
     }
 
-    /// Goes on after a fault of this program: the thread's streams are ended with a word, since nobody
-    /// knows in which state they are, and it is there for new ones. The other threads did not notice.
+    /// Continues after a panic: ends the thread's streams with an error, since their state is
+    /// unknown, and is ready for new ones. The other threads are not affected.
     fn recover(&mut self) {
         let mut ended = 0;
         for place in 0..self.lane.places() {
@@ -77,7 +78,7 @@ impl Thread {
             ) {
                 ended += 1;
                 let error = StreamError("ended by a fault of this program".to_owned());
-                // What the stream's owner does when told may be the very fault.
+                // The owner's event callback may be the cause of the panic.
                 let _ = supervise::guard("a stream's end", || {
                     self.lane.fail(place, error);
                     self.act();
@@ -96,7 +97,7 @@ impl Thread {
         self.refused_cut.clear();
     }
 
-    /// Turn after turn, until it is closed.
+    /// Runs turns until the thread is closed.
     fn turns(&mut self) {
         let mut last = now();
         loop {
@@ -106,7 +107,8 @@ impl Thread {
                 return;
             }
             let now = now();
-            // The process was stopped, or the machine asleep: nobody's fault, everybody goes on later.
+            // The process was stopped or the machine suspended: shift all streams instead of
+            // catching up.
             if now.saturating_sub(last) > self.given.rules.catch_up {
                 self.stood_still(now - last);
             }
@@ -119,16 +121,17 @@ impl Thread {
         }
     }
 
-    /// Sleeps to the next turn that holds something; the time at which it meant to wake, or did.
+    /// Sleeps until the next turn with work; returns when it meant to wake, or the current time if
+    /// that is earlier.
     fn sleep(&mut self) -> u64 {
         let asleep = now();
         let until = self.lane.next_turn(asleep);
-        // A system call: not each turn.
+        // A system call, so not in each turn.
         if self.cpu_at <= asleep {
             self.cpu_at = asleep + CPU_EVERY;
             set(&self.given.counters.cpu, reelway_sys::time::thread_cpu_ns());
         }
-        // What was meant to be woken for tells how long the thread stood still, if it did.
+        // The intended wake-up time shows how long the thread stood still, if it did.
         let meant = |now: u64| until.map_or(now, |until| until.min(now));
         if !self.given.commands.is_empty() || meant(asleep) < asleep {
             return meant(asleep);
@@ -147,7 +150,7 @@ impl Thread {
         }
     }
 
-    /// Sends what the streams that are due may send.
+    /// Sends what is due of all streams.
     fn walk(&mut self) {
         let mut walked = false;
         while self.lane.poll(now(), &mut self.jobs, &mut self.connections) {
@@ -163,7 +166,7 @@ impl Thread {
         }
     }
 
-    /// Shows what the streams at hand have done.
+    /// Publishes the figures of the current streams.
     fn show_all(&mut self) {
         for nth in 0.. {
             let Some(place) = self.lane.looked_at(nth) else {

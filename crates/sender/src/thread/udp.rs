@@ -1,4 +1,4 @@
-//! Packets over UDP: handed to the kernel many at a time, and what becomes of them.
+//! Packets over UDP: passed to the kernel in batches, and their outcomes.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +11,11 @@ use crate::counters::add;
 use crate::packets::fill_udp;
 use crate::path::Path;
 
-/// Said once: the viewers do not notice, but it costs.
+/// Logged once: viewers do not notice it, but it costs CPU time.
 static SAID_NO_GSO: AtomicBool = AtomicBool::new(false);
 
 impl Thread {
-    /// Hands the jobs' packets to the kernel and notes what became of them.
+    /// Passes the jobs' packets to the kernel and records the outcomes.
     pub(super) fn send_jobs(&mut self) {
         let mut jobs = std::mem::take(&mut self.jobs);
         let mut first = 0;
@@ -67,7 +67,7 @@ impl Thread {
                 Sent::Packets(packets) => (u32::from(packets), false),
                 Sent::Failed { packets, .. } => (u32::from(packets), true),
             };
-            // What follows a packet that found no room waits with it, so that the order stays.
+            // Packets after one that found no room wait, too, to keep the order.
             if !outcome.no_room {
                 outcome.taken += taken;
                 outcome.refused += if failed { all - taken } else { 0 };
@@ -91,7 +91,7 @@ impl Thread {
         self.cut_no_more();
     }
 
-    /// Sends packets one by one from now on where the kernel has refused to cut runs.
+    /// Sends packets one by one from now on if the kernel has refused to segment runs.
     fn cut_no_more(&mut self) {
         while let Some(place) = self.refused_cut.pop() {
             let stream = self.lane.stream_mut(place);

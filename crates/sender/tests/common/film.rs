@@ -14,11 +14,11 @@ use reelway_sys::FileIdentity;
 pub const PICTURES_A_SECOND: u32 = 25;
 const SOUND_RATE: u32 = 48_000;
 
-/// A film of H.264 and AAC whose bytes are noise that can be told apart, in a file of its own.
+/// A film of H.264 and AAC in a file of its own; its bytes are distinguishable noise.
 pub struct TestFilm {
     pub film: Arc<Film>,
     pub dir: tempfile::TempDir,
-    /// NAL units of each picture, and the sound's access units.
+    /// NAL units of each picture, and access units of the audio.
     pub pictures: Vec<Vec<u8>>,
     pub sounds: Vec<Vec<u8>>,
 }
@@ -94,12 +94,12 @@ impl Making {
 }
 
 impl TestFilm {
-    /// A film of `seconds`, a sync sample each second, at about `kbit` kb/s of picture.
+    /// Makes a film of `seconds` with a sync sample each second and about `kbit` kb/s of video.
     pub fn make(seconds: u32, kbit: u32) -> TestFilm {
         TestFilm::make_with(seconds, kbit, |_| false)
     }
 
-    /// The same, in which no other picture is decoded from some (by number).
+    /// The same; no other picture is decoded from those whose numbers satisfy `droppable`.
     pub fn make_with(seconds: u32, kbit: u32, droppable: impl Fn(u32) -> bool) -> TestFilm {
         let mut bytes = noise(1, 1000);
         let (mut video, mut audio) = (Making::new(), Making::new());
@@ -107,7 +107,7 @@ impl TestFilm {
         let second = kbit as usize * 125;
         for picture in 0..seconds * PICTURES_A_SECOND {
             let sync = picture % PICTURES_A_SECOND == 0;
-            // A quarter of each second is its first picture.
+            // A quarter of each second's bytes is its first picture.
             let size = if sync {
                 second / 4
             } else {

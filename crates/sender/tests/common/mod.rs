@@ -1,4 +1,4 @@
-//! A film made in memory, and receivers that look closely.
+//! A film made in memory, and receivers that record everything.
 #![allow(dead_code, unused_imports)] // Each test uses a part.
 
 mod film;
@@ -28,7 +28,7 @@ pub fn store() -> Store {
     .unwrap()
 }
 
-/// A sender on ports of its own choosing.
+/// Creates a sender on ports chosen by the system.
 pub fn sender(store: &Store, change: impl FnOnce(&mut SenderConfig)) -> Sender {
     let mut config = SenderConfig {
         rtp_port: 0,
@@ -40,10 +40,10 @@ pub fn sender(store: &Store, change: impl FnOnce(&mut SenderConfig)) -> Sender {
     Sender::new(config, store.clone()).unwrap()
 }
 
-/// Every way to the kernel.
+/// All backends.
 pub const BACKENDS: [BackendChoice; 2] = [BackendChoice::Gso, BackendChoice::Sendmmsg];
 
-/// A sender that sends in this way, and no other.
+/// Creates a sender that uses this backend and no other.
 pub fn sender_by(
     backend: BackendChoice,
     store: &Store,
@@ -59,7 +59,7 @@ pub fn sender_by(
     sender
 }
 
-/// Where packets go that nobody looks at.
+/// Opens a socket whose packets nobody reads.
 pub fn sink() -> UdpSocket {
     UdpSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap()
 }
@@ -67,7 +67,7 @@ pub fn sink() -> UdpSocket {
 /// An RTP packet as it arrived.
 #[derive(Clone, Debug)]
 pub struct Got {
-    /// ns since 1970.
+    /// Time of arrival, ns since 1970.
     pub at: u64,
     pub marker: bool,
     pub payload_type: u8,
@@ -93,12 +93,12 @@ impl Got {
     }
 }
 
-/// What a thread keeps for others.
+/// A list that a thread shares with others.
 type Kept<T> = Arc<Mutex<Vec<T>>>;
-/// Keeps a datagram and its time.
+/// Stores a datagram and its time of arrival.
 type Keep = Box<dyn Fn(&[u8], u64) + Send>;
 
-/// A pair of sockets that keeps all it gets.
+/// A pair of sockets that records everything it receives.
 pub struct Receiver {
     pub rtp: SocketAddr,
     pub rtcp: SocketAddr,
@@ -185,7 +185,7 @@ impl Receiver {
         self.reports.lock().unwrap().clear();
     }
 
-    /// Sender reports: when, and what.
+    /// Returns the sender reports with their times of arrival.
     pub fn reports(&self) -> Vec<Report> {
         self.reports
             .lock()
@@ -237,7 +237,7 @@ impl Report {
     }
 }
 
-/// Says that packets of `source` with these numbers are missing (RFC 4585 section 6.2.1).
+/// Builds a NACK for packets of `source` with these numbers (RFC 4585 section 6.2.1).
 pub fn nack(source: u32, lost: &[u16]) -> Vec<u8> {
     let mut out = vec![0x81, 205];
     out.extend_from_slice(&(2 + lost.len() as u16).to_be_bytes());
@@ -250,14 +250,14 @@ pub fn nack(source: u32, lost: &[u16]) -> Vec<u8> {
     out
 }
 
-/// An ordinary sender with one viewer.
+/// Creates an ordinary sender with one viewer.
 pub fn one_viewer() -> (Store, Sender, Viewer) {
     let store = store();
     let sender = sender(&store, |_| {});
     (store, sender, Viewer::default())
 }
 
-/// Both tracks of a film to two receivers.
+/// A viewer of both tracks of a film, with a receiver for each.
 #[derive(Default)]
 pub struct Viewer {
     pub video: Receiver,
@@ -284,7 +284,7 @@ impl Viewer {
         )
     }
 
-    /// A film from its beginning on, as soon as it is ready.
+    /// Plays a film from the beginning as soon as it is ready.
     pub fn plays(&self, sender: &Sender, film: &TestFilm, store: &Store) -> StreamHandle {
         let handle = sender.play(self.stream(film, store, 0, None));
         block(handle.ready()).unwrap();
@@ -296,7 +296,7 @@ impl Viewer {
         wait_until("the end", || self.has(|event| *event == StreamEvent::Ended));
     }
 
-    /// Waits for the film's end, and until all that was sent is here.
+    /// Waits for the film's end, and until everything sent has arrived.
     pub fn gets_everything(&self, handle: &StreamHandle) {
         self.wait_for_the_end();
         self.wait_for_what_is_on_its_way(handle);
@@ -304,14 +304,14 @@ impl Viewer {
         wait_until("BYE", || said_bye(&self.video) && said_bye(&self.audio));
     }
 
-    /// Waits until all that was sent is here.
+    /// Waits until everything sent has arrived.
     pub fn wait_for_what_is_on_its_way(&self, handle: &StreamHandle) {
         wait_until("what is on its way", || {
             self.count() as u64 == handle.progress().packets
         });
     }
 
-    /// Packets that have come.
+    /// Returns the number of packets that arrived.
     pub fn count(&self) -> usize {
         self.video.count() + self.audio.count()
     }
@@ -364,7 +364,7 @@ pub fn stream(
     }
 }
 
-/// Waits until something is so; fails after ten seconds.
+/// Waits until a condition holds; fails after ten seconds.
 pub fn wait_until(what: &str, so: impl Fn() -> bool) {
     let waited = wait::until(Duration::from_secs(10), || so().then_some(()));
     waited.unwrap_or_else(|| panic!("waited in vain for {what}"));
@@ -378,7 +378,7 @@ pub fn block<F: Future>(future: F) -> F::Output {
         .block_on(future)
 }
 
-/// Sequence numbers run on without a hole from `first`.
+/// Checks that sequence numbers are consecutive from `first` on.
 pub fn assert_whole(packets: &[Got], first: u16) {
     for (number, packet) in packets.iter().enumerate() {
         assert_eq!(
@@ -390,7 +390,7 @@ pub fn assert_whole(packets: &[Got], first: u16) {
     }
 }
 
-/// In any millisecond at most `most` packets.
+/// Checks that there are at most `most` packets in any millisecond.
 pub fn assert_bursts(times: &[u64], most: usize) {
     let mut times = times.to_vec();
     times.sort_unstable();
@@ -406,7 +406,7 @@ pub fn assert_bursts(times: &[u64], most: usize) {
     }
 }
 
-/// NAL units with their timestamps (RFC 6184).
+/// Returns NAL units with their timestamps (RFC 6184).
 pub fn nals(packets: &[Got]) -> Vec<(u32, Vec<u8>)> {
     let mut out: Vec<(u32, Vec<u8>)> = Vec::new();
     for packet in packets {
@@ -435,7 +435,7 @@ pub fn nals(packets: &[Got]) -> Vec<(u32, Vec<u8>)> {
     out
 }
 
-/// Access units with their timestamps (RFC 3640, AAC-hbr).
+/// Returns access units with their timestamps (RFC 3640, AAC-hbr).
 pub fn units(packets: &[Got]) -> Vec<(u32, Vec<u8>)> {
     let mut out = Vec::new();
     for packet in packets {
@@ -456,7 +456,7 @@ pub fn units(packets: &[Got]) -> Vec<(u32, Vec<u8>)> {
     out
 }
 
-/// Pictures and sound that a viewer got equal the film's from these on.
+/// Checks that the pictures and audio received equal these ranges of the film.
 pub fn assert_film(
     film: &TestFilm,
     video: &[Got],
@@ -492,7 +492,7 @@ pub fn assert_film(
     }
 }
 
-/// Pictures and sound that a viewer got are all of the film's.
+/// Checks that the pictures and audio received are the whole film.
 pub fn assert_whole_film(film: &TestFilm, video: &[Got], audio: &[Got]) {
     let (pictures, sounds) = (0..film.pictures.len(), 0..film.sounds.len());
     assert_film(film, video, audio, pictures, sounds);

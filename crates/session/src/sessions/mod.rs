@@ -16,18 +16,19 @@ use crate::register::Register;
 use crate::session::{Session, end_for_others};
 use crate::view::SessionView;
 
-/// Plain numbers that bound the register. Each is named after its key in the configuration.
+/// Limits of the register. Each is named after its configuration key.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Most sessions at once.
+    /// Maximum number of sessions.
     pub sessions: usize,
-    /// Most sessions of one address (IPv6: /64) at once.
+    /// Maximum number of sessions per address (IPv6: per /64).
     pub per_address: usize,
-    /// Most sessions of one address that have not asked for media yet.
+    /// Maximum number of sessions per address that have not requested media yet.
     pub unplayed_per_address: usize,
-    /// Most sessions of one connection that have not asked for media yet: over it the oldest of them ends.
+    /// Maximum number of sessions per connection that have not requested media yet: beyond it, the
+    /// oldest of them ends.
     pub unplayed_per_connection: usize,
-    /// Silence after which a viewer is given up, until its protocol says otherwise.
+    /// Silence after which a viewer is given up, unless their protocol sets another limit.
     pub idle: Duration,
 }
 
@@ -45,7 +46,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Those that newcomers are judged by.
+    /// The limits that newcomers are judged by.
     fn bounds(&self) -> Bounds {
         Bounds {
             sessions: self.sessions,
@@ -68,12 +69,12 @@ struct Inner {
 }
 
 impl Sessions {
-    /// An empty register that admits by count.
+    /// Creates an empty register that only counts sessions.
     pub fn new(limits: Limits) -> Self {
         Self::with_gate(limits, Gate::new(GateConfig::default()))
     }
 
-    /// An empty register of sessions that this gate admits, as far as there are no more than these.
+    /// Creates an empty register of sessions admitted by this gate, up to these limits.
     pub fn with_gate(limits: Limits, gate: Gate) -> Self {
         gate.desk().set_bounds(limits.bounds());
         Sessions(Arc::new(Inner {
@@ -84,8 +85,9 @@ impl Sessions {
         }))
     }
 
-    /// Admits a newcomer, or says why not. Sessions that have not asked for media yet may end for it: they are off the
-    /// register when this returns, and their protocols hear of it by [`Sessions::say_farewell`].
+    /// Admits a newcomer, or returns why not. Sessions that have not requested media yet may be
+    /// ended for it: they have left the register when this returns, and [`Sessions::say_farewell`]
+    /// notifies their protocols.
     ///
     /// # Errors
     /// There is no room.
@@ -101,11 +103,11 @@ impl Sessions {
         let outcome = register.gate.reserve(&newcomer, user.as_deref());
         end_for_others(register, &outcome.ended);
         let reservation = outcome.answer?;
-        // A stranger chose how long it is, and it is not needed any more.
+        // Its length was chosen by a stranger, and it is not needed any more.
         newcomer.query = None;
         let session = Session::new(register, (newcomer, user), &reservation, self.0.idle);
         register.enter(session.token(), reservation.id, session.clone());
-        // From now on it may end for others, who find it in the register.
+        // From now on the session may be ended for others, which look it up in the register.
         let now = reelway_clock::now();
         if !register.gate.desk().confirm(now, reservation.id) {
             let why = "the place was lost while the session was made";
@@ -118,71 +120,74 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Tells the protocols whose sessions ended for others. Called after [`Sessions::open`] and [`Session::plays`], by a
-    /// caller that holds no lock of a protocol; and with each [`Sessions::tick`].
+    /// Notifies the protocols whose sessions were ended for others. Called after [`Sessions::open`]
+    /// and [`Session::plays`] by callers that hold no lock of a protocol, and with each
+    /// [`Sessions::tick`].
     pub fn say_farewell(&self) {
         self.0.register.say_farewell();
     }
 
-    /// Sessions that have ended for others since the start, before they asked for media.
+    /// Returns the number of sessions ended for others since the start, before they requested
+    /// media.
     pub fn made_room(&self) -> u64 {
         self.0.register.made_room()
     }
 
-    /// The gate by which newcomers are admitted.
+    /// Returns the gate that admits newcomers.
     pub fn gate(&self) -> &Gate {
         &self.0.register.gate
     }
 
-    /// The session that this secret stands for.
+    /// Returns the session with this secret.
     pub fn by_token(&self, token: &str) -> Option<Session> {
         self.0.register.by_token(token)
     }
 
-    /// Ends the session with this public identifier; false where there is none.
+    /// Ends the session with this public identifier; returns false if there is none.
     pub fn end(&self, id: &str, reason: EndReason) -> bool {
         let mut sessions = self.in_order().into_iter();
         let found = sessions.find(|session| session.id() == id);
         found.map(|session| session.end(reason)).is_some()
     }
 
-    /// All sessions, the oldest first.
+    /// Returns views of all sessions, oldest first.
     pub fn list(&self) -> Vec<SessionView> {
         let mut views: Vec<_> = self.in_order().iter().map(Session::view).collect();
         views.sort_by(|a, b| a.started.cmp(&b.started).then_with(|| a.id.cmp(&b.id)));
         views
     }
 
-    /// Handles on all sessions, the oldest first.
+    /// Returns handles on all sessions, oldest first.
     pub fn in_order(&self) -> Vec<Session> {
         self.0.register.in_order()
     }
 
-    /// Number of sessions.
+    /// Returns the number of sessions.
     pub fn len(&self) -> usize {
         self.0.register.len()
     }
 
-    /// Whether nobody watches.
+    /// Whether there are no sessions.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A number that changes when a session comes or goes.
+    /// Returns a number that changes when a session begins or ends.
     pub fn changes(&self) -> u64 {
         self.0.register.changes()
     }
 
-    /// Gives up silent viewers and takes rates; to be called about once a second. After a standstill of the server
-    /// nobody is judged before what has come meanwhile is read, and the time does not count as silence. Returns for how long
-    /// it stood still.
+    /// Ends silent viewers' sessions and measures rates; to be called about once a second. After a
+    /// standstill of the server no viewer is judged before the input that arrived meanwhile has
+    /// been read, and the standstill does not count as silence. Returns the length of the
+    /// standstill.
     pub fn tick(&self) -> Duration {
         self.tick_at(reelway_clock::now())
     }
 
     fn tick_at(&self, now: Monotonic) -> Duration {
         self.say_farewell();
-        // One moment, which is replaced by another.
+        // A single value that is replaced in one step.
         let missed = supervise::whole(self.0.listening.lock()).missed(now);
         for session in self.in_order() {
             if !missed.is_zero() {
@@ -205,12 +210,12 @@ impl Sessions {
         missed
     }
 
-    /// From now on no newcomer is admitted.
+    /// Stops admitting newcomers.
     pub fn drain(&self) {
         self.0.draining.store(true, Ordering::Release);
     }
 
-    /// Whether newcomers are refused because the server stops.
+    /// Whether newcomers are refused because the server is stopping.
     pub fn is_draining(&self) -> bool {
         self.0.draining.load(Ordering::Acquire)
     }

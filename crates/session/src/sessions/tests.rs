@@ -103,7 +103,7 @@ fn a_hundred_thousand_come_and_go_and_nothing_is_left_of_them() {
         .for_each(|session| session.end(EndReason::Left));
     assert!(sessions.is_empty());
     assert_eq!(sessions.gate().judge().viewers(), 0);
-    // Refusals are remembered, not all of them.
+    // Only a limited number of refusals is remembered.
     assert!(sessions.gate().judge().refusals().count() <= 256);
 }
 
@@ -114,7 +114,7 @@ fn a_stopping_server_takes_nobody_in() {
     assert!(sessions.open(viewer()).unwrap_err().retry_after.is_some());
 }
 
-/// A viewer at this address, over this connection.
+/// Returns a newcomer from this address, over this connection.
 fn from(address: [u8; 4], connection: u64) -> NewSession {
     NewSession {
         peer: SocketAddr::from((address, 1)),
@@ -141,7 +141,8 @@ fn ten_thousand_who_never_play_do_not_keep_anybody_out() {
             );
             sessions.say_farewell();
         }
-        // From one address they are refused beyond what is safe for neighbours; none of them pushes out another's.
+        // Each address may hold only so many that its neighbours are safe; addresses do not push
+        // each other out.
         assert!(let_in >= 2_000, "{let_in} of {addresses} addresses");
         assert!(sessions.len() <= 2_000);
         assert!(honest.begins(), "its place was kept until it played");

@@ -1,12 +1,12 @@
-//! Pictures and sound as an encoder might have made them: their headers say what they are, and the rest is made up.
+//! Pictures and sound as from an encoder: the headers are valid, the rest is generated.
 
 use reelway_determinism::Random;
 
-/// Ticks a second of all times here.
+/// Ticks per second of all times in this module.
 pub(crate) const TICKS: u64 = 90_000;
 /// Ticks from one picture to the next.
 const PICTURE: u64 = TICKS / 25;
-/// Pictures of a GOP, in the order of decoding, by their places in the order of showing.
+/// Pictures of a GOP in decoding order, by their positions in presentation order.
 const GOP: [u64; 10] = [0, 3, 1, 2, 6, 4, 5, 9, 7, 8];
 
 /// Size of the picture in macroblocks.
@@ -15,9 +15,9 @@ const HIGH: u32 = 12;
 
 /// A sample.
 pub(crate) struct Unit {
-    /// As it is in a stream of MPEG: with start codes, or a header.
+    /// The sample in an MPEG stream: with start codes, or a header.
     pub stream: Vec<u8>,
-    /// What a receiver is to get of it: NAL units, or one part that is all of it.
+    /// What a receiver should get of it: NAL units, or one part with all of it.
     pub parts: Vec<Vec<u8>>,
     /// When it is decoded and shown, in ticks.
     pub decoded: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Unit {
 }
 
 impl Unit {
-    /// As it lies in a view, or in a file that has lengths instead of start codes.
+    /// Returns the sample in a view, or in a file that has lengths instead of start codes.
     pub fn sample(&self) -> Vec<u8> {
         match &self.parts[..] {
             [whole] if !self.stream.starts_with(&[0, 0, 0, 1]) => whole.clone(),
@@ -39,7 +39,7 @@ fn with_length(unit: &[u8]) -> Vec<u8> {
     [&(unit.len() as u32).to_be_bytes()[..], unit].concat()
 }
 
-/// Bits that become bytes.
+/// Bits that are packed into bytes.
 #[derive(Default)]
 struct Bits {
     bytes: Vec<u8>,
@@ -66,7 +66,7 @@ impl Bits {
         self.put(length, 0).put(length + 1, value + 1)
     }
 
-    /// The end of a parameter set (7.3.2.11), with what keeps start codes out of it (7.4.1).
+    /// Returns the completed parameter set (7.3.2.11), with emulation prevention bytes (7.4.1).
     fn set(self) -> Vec<u8> {
         let mut set = Vec::new();
         for byte in self.put(1, 1).bytes {
@@ -79,7 +79,7 @@ impl Bits {
     }
 }
 
-/// Parameter sets of H.264: their counts have 8 bits, and 25 pictures are shown a second.
+/// Returns parameter sets of H.264: their counts have 8 bits, and 25 pictures are shown per second.
 pub(crate) fn sets() -> [Vec<u8>; 2] {
     let sequence = Bits::default()
         .put(24, 0x4d_40_1e)
@@ -91,7 +91,7 @@ pub(crate) fn sets() -> [Vec<u8>; 2] {
         .put(1, 0)
         .golomb(WIDE - 1)
         .golomb(HIGH - 1)
-        // Frames, without cropping; then what says how long each is shown.
+        // Frames, without cropping; then the duration of each.
         .put(4, 0b1101)
         .put(4, 0)
         .put(1, 1)
@@ -119,7 +119,7 @@ pub(crate) fn sets() -> [Vec<u8>; 2] {
     ]
 }
 
-/// `avcC` of the parameter sets (ISO/IEC 14496-15 5.3.3).
+/// Returns the `avcC` box content of the parameter sets (ISO/IEC 14496-15 5.3.3).
 pub(crate) fn avcc() -> Vec<u8> {
     let [sequence, picture] = sets();
     let mut avcc = vec![1, sequence[1], sequence[2], sequence[3], 0xff, 0xe1];
@@ -131,7 +131,7 @@ pub(crate) fn avcc() -> Vec<u8> {
     avcc
 }
 
-/// Bytes that hold no start code and no mark of a frame of sound.
+/// Returns bytes that contain no start code and no sync word of an audio frame.
 fn filled(random: &mut Random, length: u64) -> impl Iterator<Item = u8> {
     let mut words = Vec::with_capacity(length as usize + 8);
     while (words.len() as u64) < length {
@@ -141,7 +141,8 @@ fn filled(random: &mut Random, length: u64) -> impl Iterator<Item = u8> {
     words.into_iter().map(|byte| byte & 0x7f | 1)
 }
 
-/// When the nth picture is decoded and shown, whether it begins a GOP, and its place in it.
+/// Returns when the nth picture is decoded and shown, whether it begins a GOP, and its
+/// position in it.
 fn times(nth: u64) -> (u64, u64, bool, u64) {
     let (gop, within) = (nth / GOP.len() as u64, nth as usize % GOP.len());
     let place = GOP[within];
@@ -149,7 +150,8 @@ fn times(nth: u64) -> (u64, u64, bool, u64) {
     (nth * PICTURE, shown * PICTURE, within == 0, place)
 }
 
-/// How large a picture is: the first of a GOP is large, and those that no other is decoded from are small.
+/// Returns the size of a picture: the first of a GOP is large, and those from which no other is
+/// decoded are small.
 fn size(random: &mut Random, sync: bool, referred: bool) -> u64 {
     match (sync, referred) {
         (true, _) => random.within(15_000, 40_000),
@@ -158,7 +160,7 @@ fn size(random: &mut Random, sync: bool, referred: bool) -> u64 {
     }
 }
 
-/// So many pictures of H.264, each of up to three slices.
+/// Returns `pictures` pictures of H.264, each of up to three slices.
 pub(crate) fn h264(random: &mut Random, pictures: u64) -> Vec<Unit> {
     let [sequence, parameters] = sets();
     let mut frame = 0;
@@ -213,7 +215,7 @@ pub(crate) fn h264(random: &mut Random, pictures: u64) -> Vec<Unit> {
     (0..pictures).map(picture).collect()
 }
 
-/// So many pictures of MPEG-2.
+/// Returns `pictures` pictures of MPEG-2.
 pub(crate) fn mpeg2(random: &mut Random, pictures: u64) -> Vec<Unit> {
     let picture = |nth| {
         let (decoded, shown, sync, place) = times(nth);
@@ -265,19 +267,19 @@ pub(crate) fn mpeg2(random: &mut Random, pictures: u64) -> Vec<Unit> {
     (0..pictures).map(picture).collect()
 }
 
-/// A coding of sound.
+/// An audio codec.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sound {
-    /// AAC-LC of 48 kHz in two channels; in streams with ADTS headers.
+    /// AAC-LC at 48 kHz with two channels; with ADTS headers in streams.
     Aac,
-    /// MPEG-1 layer II of 192 kb/s, 48 kHz.
+    /// MPEG-1 layer II at 192 kb/s, 48 kHz.
     Mp2,
     /// Frames of 20 ms.
     Opus,
 }
 
 impl Sound {
-    /// Ticks of a frame.
+    /// Returns the ticks of a frame.
     pub fn ticks(self) -> u64 {
         match self {
             Sound::Aac => 1920,
@@ -287,7 +289,7 @@ impl Sound {
     }
 }
 
-/// Sound as long as so many ticks, which begins when the first picture is shown.
+/// Returns sound with a duration of `ticks`, which begins when the first picture is shown.
 pub(crate) fn sound(random: &mut Random, sound: Sound, ticks: u64) -> Vec<Unit> {
     let frame = |nth| {
         let mut stream = Vec::new();

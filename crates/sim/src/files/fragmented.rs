@@ -1,13 +1,14 @@
-//! MP4 in movie fragments (ISO/IEC 14496-12 8.8): one for each GOP and the sound until the next.
+//! MP4 in movie fragments (ISO/IEC 14496-12 8.8): one for each GOP and the sound until
+//! the next one.
 
 use reelway_mux::boxes::{be, boxed, full};
 
 use super::coded::{self, TICKS, Unit};
 
-/// Ticks a second of the sound.
+/// Ticks per second of the sound.
 const RATE: u64 = 48_000;
 
-/// The sample entries of both tracks.
+/// Returns the sample entries of both tracks.
 fn entries() -> [Vec<u8>; 2] {
     let avcc = boxed(b"avcC", &[&coded::avcc()]);
     let mut visual = be(&[0, 1, 0, 0, 0, 0, 320 << 16 | 192, 0x48_0000, 0x48_0000, 0]);
@@ -59,7 +60,7 @@ fn track(number: usize, entry: &[u8]) -> Vec<u8> {
     boxed(b"trak", &[&full(b"tkhd", 0, 7, &head), &mdia])
 }
 
-/// A fragment of units of both tracks, which lie one after the other.
+/// Appends a fragment with the units of both tracks, one track after the other.
 fn fragment(into: &mut Vec<u8>, sequence: u32, units: [&[Unit]; 2]) {
     let build = |data: u32| {
         let mut at = data;
@@ -72,7 +73,7 @@ fn fragment(into: &mut Vec<u8>, sequence: u32, units: [&[Unit]; 2]) {
                 0 => (1, 3600),
                 _ => (TICKS / RATE, 1024),
             };
-            // Sound counts from when it is first heard, as pictures do.
+            // Times of sound are presentation times, as for pictures.
             let begins = match number {
                 0 => first.decoded,
                 _ => first.decoded * RATE / TICKS,
@@ -102,7 +103,7 @@ fn fragment(into: &mut Vec<u8>, sequence: u32, units: [&[Unit]; 2]) {
     into.extend(boxed(b"mdat", &[&data]));
 }
 
-/// A file of H.264 and AAC.
+/// Returns a file of H.264 and AAC.
 pub(super) fn file(tracks: &[Vec<Unit>]) -> Vec<u8> {
     let [picture, sound] = entries();
     let mvhd: Vec<u32> = [

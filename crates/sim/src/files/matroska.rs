@@ -4,7 +4,7 @@ use reelway_mux::ebml::{element, unsigned};
 
 use super::coded::{self, TICKS, Unit};
 
-/// Ticks of a millisecond, in which times are counted.
+/// Ticks per millisecond, the unit of times.
 const MILLI: u64 = TICKS / 1000;
 
 fn picture() -> Vec<u8> {
@@ -40,7 +40,7 @@ fn sound() -> Vec<u8> {
     element(0xae, &body.concat())
 }
 
-/// A file of H.264 and Opus.
+/// Returns a file of H.264 and Opus.
 pub(super) fn file(tracks: &[Vec<Unit>]) -> Vec<u8> {
     let info = element(0x1549_a966, &unsigned(0x2a_d7b1, 1_000_000));
     let entries = element(0x1654_ae6b, &[picture(), sound()].concat());

@@ -1,6 +1,6 @@
-//! Small films in real containers: what was put into each file is known, sample by sample.
+//! Small films in real containers: the content of each file is known, sample by sample.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
 //! | `coded.rs` | pictures and sound |
 //! | `transport.rs`, `program.rs`, `matroska.rs`, `fragmented.rs` | the containers |
@@ -21,7 +21,7 @@ use reelway_media::{
 
 use coded::{Sound, TICKS, Unit};
 
-/// Pictures of each film: 24 seconds.
+/// The number of pictures of each film: 24 seconds.
 const PICTURES: u64 = 600;
 
 /// A film's file, and its index.
@@ -29,23 +29,23 @@ pub(crate) struct File {
     pub bytes: Vec<u8>,
     pub title: Arc<Title>,
     pub samples: Arc<Vec<SampleTable>>,
-    /// All bytes of the view, as they are to be; none where samples lie in the file.
+    /// All expected bytes of the view; empty if samples lie in the file.
     view: Vec<u8>,
-    /// What was put into it, by track.
+    /// The known content, by track.
     tracks: Vec<Vec<Put>>,
-    /// What the index has else than was put in.
+    /// How the index differs from the known content.
     pub differs: Option<String>,
 }
 
 /// A sample that was put into a file.
 pub(crate) struct Put {
-    /// What a receiver is to get of it: NAL units, or one part that is all of it.
+    /// What a receiver should get of it: NAL units, or one part with all of it.
     pub parts: Vec<Vec<u8>>,
     /// When it is shown.
     pub shown: Nanos,
 }
 
-/// All of them. They are made once; that takes a tenth of a second.
+/// Returns all of them. They are created once, which takes a tenth of a second.
 pub(crate) fn all() -> &'static [Arc<File>] {
     static ALL: LazyLock<Vec<Arc<File>>> = LazyLock::new(|| {
         let random = &mut Random::new(0x7265_656c);
@@ -137,7 +137,7 @@ impl File {
         file
     }
 
-    /// Compares the index with what was put in, and makes the view that it is to be.
+    /// Compares the index with the known content, and creates the expected view.
     fn compare(&mut self, container: Container, tracks: &[Vec<Unit>]) -> Result<(), String> {
         let title = &self.title;
         if (title.container, title.tracks.len()) != (container, tracks.len()) {
@@ -188,7 +188,7 @@ impl File {
         Ok(())
     }
 
-    /// The bytes that samples lie in, as they are to be: of the view, or of the file.
+    /// Returns the expected bytes in which samples lie: of the view, or of the file.
     pub fn played(&self) -> &[u8] {
         match self.title.view {
             Some(_) => &self.view,
@@ -196,12 +196,12 @@ impl File {
         }
     }
 
-    /// Whether its blocks are made of those of the file.
+    /// Returns whether its blocks are made from those of the file.
     pub fn has_view(&self) -> bool {
         self.title.view.is_some()
     }
 
-    /// What was put in as these samples of a track.
+    /// Returns the known content of these samples of a track.
     pub fn put(&self, track: usize, samples: Range<u32>) -> &[Put] {
         let samples = samples.start as usize..samples.end as usize;
         self.tracks
@@ -211,7 +211,7 @@ impl File {
     }
 }
 
-/// Whether two times are the same, but for rounding.
+/// Returns whether two times are the same except for rounding.
 pub(crate) fn is_same(one: Nanos, two: Nanos) -> bool {
     one.abs_diff(two) <= 1000
 }

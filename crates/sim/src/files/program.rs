@@ -3,12 +3,12 @@
 use super::coded::Unit;
 use super::transport::head;
 
-/// Bytes of a picture in a packet.
+/// Bytes of a picture per packet.
 const ROOM: usize = 1990;
-/// Frames of sound in a packet.
+/// Audio frames per packet.
 const FRAMES: usize = 3;
 
-/// The head of a pack that is sent at a time.
+/// Appends the header of a pack with this clock reference.
 fn pack(into: &mut Vec<u8>, ticks: u64) {
     into.extend([0, 0, 1, 0xba]);
     let [high, low] = [ticks >> 30 & 7, ticks >> 15 & 0x7fff];
@@ -19,7 +19,7 @@ fn pack(into: &mut Vec<u8>, ticks: u64) {
     into.extend([0x01, 0x89, 0xc3, 0xf8]);
 }
 
-/// A packet without times.
+/// Appends a packet without timestamps.
 fn more(into: &mut Vec<u8>, stream: u8, body: &[u8]) {
     into.extend([0, 0, 1, stream]);
     into.extend((body.len() as u16 + 3).to_be_bytes());
@@ -27,7 +27,7 @@ fn more(into: &mut Vec<u8>, stream: u8, body: &[u8]) {
     into.extend(body);
 }
 
-/// A file of MPEG-2 and MPEG-1 sound.
+/// Returns a file of MPEG-2 video and MPEG-1 audio.
 pub(super) fn file(tracks: &[Vec<Unit>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut sounds = tracks[1].chunks(FRAMES).peekable();
@@ -52,7 +52,7 @@ pub(super) fn file(tracks: &[Vec<Unit>]) -> Vec<u8> {
     bytes
 }
 
-/// The last frame goes on in a packet of its own.
+/// Appends audio frames; the last one continues in a packet of its own.
 fn sound(into: &mut Vec<u8>, units: &[Unit]) {
     let body: Vec<u8> = units.iter().flat_map(|unit| unit.stream.clone()).collect();
     let (first, rest) = body.split_at(body.len() - 100);

@@ -8,12 +8,12 @@ use super::coded::{Sound, Unit};
 const PICTURE: u16 = 0x100;
 const SOUND: u16 = 0x101;
 const MAP: u16 = 0x1000;
-/// Packets from one pair of tables to the next.
+/// The number of packets from one pair of tables to the next.
 const TABLES: usize = 200;
-/// Frames of sound of a PES packet.
+/// Audio frames per PES packet.
 const FRAMES: usize = 6;
 
-/// The head of a PES packet, with the times of what it carries.
+/// Returns the header of a PES packet, with the timestamps of its content.
 pub(super) fn head(stream: u8, length: usize, unit: &Unit) -> Vec<u8> {
     let mut head = vec![0, 0, 1, stream];
     let stamps = match unit.shown == unit.decoded {
@@ -37,7 +37,7 @@ pub(super) fn head(stream: u8, length: usize, unit: &Unit) -> Vec<u8> {
 struct Mux {
     packets: Packets,
     counters: [u8; 2],
-    /// How many packets carry something.
+    /// The number of packets with a payload.
     carried: usize,
 }
 
@@ -60,8 +60,8 @@ impl Mux {
     }
 }
 
-/// A packet that waits to be put into the file: whether a PES packet starts with it, the time at which it is due, and what it
-/// carries.
+/// A packet that waits to be put into the file: whether a PES packet starts with it, the time at
+/// which it is due, and its payload.
 struct Waits {
     starts: bool,
     at: u64,
@@ -78,7 +78,8 @@ fn cut(pes: &[u8], at: u64) -> impl Iterator<Item = Waits> {
         })
 }
 
-/// A file of H.264 and sound, whose packets come in an order that is left to chance; with so many bytes ahead of each.
+/// Returns a file of H.264 and sound, whose packets are interleaved at random, each preceded by
+/// `before` bytes.
 pub(super) fn file(
     random: &mut Random,
     tracks: &[Vec<Unit>],
@@ -106,7 +107,7 @@ pub(super) fn file(
         }
         let is_sound = match (pictures.peek(), sounds.peek()) {
             (Some(picture), Some(sound)) => {
-                // Neither is far ahead of the other.
+                // Neither track gets far ahead of the other.
                 match picture.at.abs_diff(sound.at) > 20_000 {
                     true => sound.at < picture.at,
                     false => random.once_in(8),
@@ -134,7 +135,7 @@ pub(super) fn file(
         let (counter, pid) = (*counter, if is_sound { SOUND } else { PICTURE });
         mux.packet(pid, next.starts, counter, &next.payload);
         if random.once_in(50) {
-            // Sent twice, as is allowed.
+            // Sent twice, as permitted.
             mux.packet(pid, next.starts, counter, &next.payload);
         }
     }

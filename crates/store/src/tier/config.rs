@@ -1,20 +1,20 @@
-//! Where the tier lies and what it may do.
+//! Configuration of the tier.
 
 use std::path::PathBuf;
 
 use reelway_cache::Spec;
 
-/// Where the tier lies and what it may do.
+/// The tier's location and limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TierConfig {
-    /// A directory of its own, made if it is not there.
+    /// A directory for the tier alone. It is created if it does not exist.
     pub dir: PathBuf,
-    /// Bytes of all blocks. Where the disk has less room, as many as fit.
+    /// Bytes of all blocks. If the disk has less space, the tier is smaller.
     pub bytes: u64,
-    /// Which block makes room for another.
+    /// The replacement policy.
     pub policy: Spec,
-    /// A block is let in when it has been fetched from afar so many times (1: at once).
+    /// Number of fetches from the remote place after which a block is admitted (1: at once).
     pub admit: u32,
-    /// Most bytes written in 24 hours.
+    /// Maximum number of bytes written in 24 hours.
     pub daily: u64,
 }

@@ -1,7 +1,7 @@
 //! The tier's two files: `blocks`, preallocated, and `index`, a header and a record for each block.
 //!
-//! A block is written first, then its record. Nothing is brought to the disk by force: after a crash a record may tell
-//! of a block that is not there, which its checksum tells when it is read.
+//! A block is written first, then its record. Nothing is synchronised: after a crash a record may
+//! describe a block that is not there, which its checksum reveals when it is read.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -16,30 +16,30 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 const MAGIC: &[u8; 8] = b"RWTIER01";
 const HEADER: usize = 4096;
 const RECORD: usize = 64;
-/// Fewer blocks are not worth a tier.
+/// A tier with fewer blocks is not worthwhile.
 const LEAST_SLOTS: u64 = 8;
 
-/// A block as the index file knows it.
+/// A block's record in the index file.
 pub(crate) type Record = reelway_pool::tier::Record<FileIdentity>;
 
 /// The files, open and locked.
 pub(crate) struct Files {
     index: File,
     buffered: File,
-    /// Past the page cache, to read and to write, where the file system allows it.
+    /// For access past the page cache, reading and writing, if the file system allows it.
     direct: Option<(File, File)>,
     slots: u32,
     block_bytes: u32,
 }
 
-/// What the files held.
+/// The contents of the files.
 pub(crate) struct Recovered {
     pub records: Vec<(u32, Record)>,
     pub hours: Hours,
 }
 
 impl Files {
-    /// Opens the files in `dir`, or makes them, with room for at most `bytes`.
+    /// Opens the files in `dir`, or creates them, with room for at most `bytes`.
     pub fn open(dir: &Path, bytes: u64, block_bytes: u32) -> io::Result<(Files, Recovered)> {
         std::fs::create_dir_all(dir)?;
         let open = |name: &str| {
@@ -65,7 +65,7 @@ impl Files {
             Err(error) => return Err(error),
         };
         if hours.is_none() {
-            // New, of another version, or of blocks of another size.
+            // New, or of another version or block size.
             index.set_len(0)?;
             blocks.set_len(0)?;
         }
@@ -94,12 +94,13 @@ impl Files {
         Ok((files, Recovered { records, hours }))
     }
 
-    /// Lets another server have the files: threads of this one may still end what they are doing, which checksums tell.
+    /// Lets another server use the files. Threads of this server may still finish their work;
+    /// checksums reveal the effects.
     pub fn unlock(&self) {
         let _ = self.index.unlock();
     }
 
-    /// Blocks there is room for.
+    /// Returns the number of slots.
     pub fn slots(&self) -> u32 {
         self.slots
     }
@@ -124,7 +125,7 @@ impl Files {
         Ok(found)
     }
 
-    /// Remembers what was written when.
+    /// Saves the bytes written per hour.
     pub fn write_header(&self, hours: &Hours) -> io::Result<()> {
         let mut header = vec![0; HEADER];
         header[..8].copy_from_slice(MAGIC);
@@ -138,7 +139,7 @@ impl Files {
         self.index.write_all_at(&header, 0)
     }
 
-    /// Says what lies in a slot; `None`: nothing.
+    /// Writes the record of a slot; `None`: the slot is empty.
     pub fn write_record(&self, slot: u32, record: Option<&Record>) -> io::Result<()> {
         let mut bytes = [0; RECORD];
         if let Some(record) = record {
@@ -190,7 +191,7 @@ impl Files {
     }
 }
 
-/// Whether direct I/O is refused, and not the disk at fault.
+/// Returns whether direct I/O is refused, as opposed to a failure of the disk.
 fn refused(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -198,11 +199,11 @@ fn refused(error: &io::Error) -> bool {
     )
 }
 
-/// Makes room for `slots` blocks, or for as many as the disk has room for; how many.
+/// Allocates space for `slots` blocks, or for as many as the disk has room for. Returns how many.
 fn allocate(dir: &Path, file: &File, slots: u64, block_bytes: u32) -> io::Result<u32> {
     let block = u64::from(block_bytes);
     let has = file.metadata()?.blocks() * 512;
-    // Something is left for others, and for the file system's own needs.
+    // Some space is left for other files and for the file system itself.
     let room = files::room(dir)?;
     let fits = (has + room - room / 50) / block;
     let count = slots.min(fits).min(u64::from(u32::MAX - 1));
@@ -222,13 +223,13 @@ fn allocate(dir: &Path, file: &File, slots: u64, block_bytes: u32) -> io::Result
             (slots * block) >> 20
         );
     }
-    // Shorter than it was, if it is to be.
+    // Truncated if the tier has become smaller.
     if file.metadata()?.len() > count * block {
         file.set_len(count * block)?;
     }
     match files::reserve(file, count * block) {
         Ok(()) => {}
-        // Without it, a full disk is told by the writes.
+        // Without a reservation, writes report a full disk.
         Err(error) => tracing::warn!(
             "room for the tier in {} cannot be reserved ({error})",
             dir.display()
@@ -275,7 +276,7 @@ fn parse_record(bytes: &[u8]) -> Option<Record> {
     })
 }
 
-/// A block's name as a number: its film's version and its place in it.
+/// Returns a block's name as a number: a hash of its film's version and its number.
 pub(crate) fn name(identity: FileIdentity, block: u32) -> u64 {
     let mut bytes = [0; 36];
     let parts = [
@@ -291,7 +292,8 @@ pub(crate) fn name(identity: FileIdentity, block: u32) -> u64 {
     xxh3_64(&bytes)
 }
 
-/// The checksum of a block's bytes: of these bytes as this block of this version of a film, and no other.
+/// Returns the checksum of a block's bytes, which also covers the film's version and the block's
+/// number.
 pub(crate) fn checksum(identity: FileIdentity, block: u32, bytes: &[u8]) -> u64 {
     xxh3_64_with_seed(bytes, name(identity, block))
 }

@@ -1,15 +1,16 @@
-//! The tier below memory: blocks of films that lie afar, kept on a local disk beyond a restart.
+//! The tier below memory: blocks of remote films, kept on a local disk across restarts.
 //!
-//! What the pool lacks of such a film is looked for here before its origin is asked. What had to be fetched from afar
-//! several times is written here, out of the pool's own blocks: nothing is allocated beside it. A block's checksum is
-//! bound to its film's version and its number, so that whatever a crash, a worn disk or a stranger leaves in the files
-//! is noticed, and read from the origin again.
+//! Blocks of such a film that are not in the pool are looked for here before the origin is asked.
+//! Blocks that had to be fetched several times are written here directly from the pool's memory:
+//! nothing else is allocated. A block's checksum covers its film's version and its number, so
+//! damage by a crash, a worn disk or another program is noticed, and the block is read from the
+//! origin again.
 //!
-//! Which block lies where, which makes room and which is let in is kept by `reelway_pool::tier`.
+//! `reelway_pool::tier` decides which block is in which slot, and which are evicted and admitted.
 //!
-//! | file | what lives there |
+//! | file | contents |
 //! |---|---|
-//! | `shelf.rs` | what is held, under its lock |
+//! | `shelf.rs` | the bookkeeping under its lock |
 //! | `files.rs` | the two files |
 //! | `work.rs` | the threads that read and write |
 
@@ -42,7 +43,8 @@ pub(crate) struct Tier {
 }
 
 impl Tier {
-    /// Opens the files, or makes them, and starts the threads. `pool_blocks`: blocks of the pool above.
+    /// Opens the files or creates them, and starts the threads. `pool_blocks`: blocks of the pool
+    /// above.
     pub fn open(
         config: &TierConfig,
         block_bytes: u32,
@@ -67,7 +69,8 @@ impl Tier {
         Ok(Arc::new(Tier { shelf, work }))
     }
 
-    /// A film that is opened. `recording`: it may grow, and keeps these blocks and this identity then.
+    /// Opens a film. `recording`: it may grow, and these blocks and this identity then stay the
+    /// same.
     pub fn film(
         &self,
         identity: FileIdentity,
@@ -81,14 +84,14 @@ impl Tier {
         })
     }
 
-    /// From now on these films are kept, and no others.
+    /// Replaces the list of kept films.
     pub fn keep(&self, films: &[FileIdentity]) {
         if let Some(mut books) = self.shelf.books() {
             books.keep(films.iter().copied());
         }
     }
 
-    /// Drops what is held by the identity of a film, and what waits to be written.
+    /// Drops the blocks held under this identity, and the pending writes.
     pub fn purge(&self, film: FileIdentity) {
         self.work.give_up(film);
         let Some(mut books) = self.shelf.books() else {
@@ -99,22 +102,22 @@ impl Tier {
         self.shelf.empty(&slots);
     }
 
-    /// What it holds and has done.
+    /// Returns the tier's statistics.
     pub fn stats(&self) -> TierStats {
         self.shelf.torn_or_not().stats()
     }
 
-    /// Ends the threads; what waits is given up.
+    /// Ends the threads and drops pending work.
     pub fn close(&self) {
         self.work.close();
         self.shelf.files.unlock();
     }
 }
 
-/// A film afar as the tier knows it.
+/// A remote film's handle in the tier.
 pub(crate) struct TierFilm {
     opened: Arc<Opened>,
-    /// The film as a recording, and its blocks that stay when it grows.
+    /// The film as a recording, and the blocks that stay the same when it grows.
     lasting: Option<(Arc<Opened>, Range<u32>)>,
     work: Arc<Work>,
 }
@@ -126,7 +129,7 @@ impl std::fmt::Debug for TierFilm {
 }
 
 impl TierFilm {
-    /// The film by whose identity a block is kept.
+    /// Returns the film under whose identity a block is kept.
     fn of(&self, block: u32) -> &Arc<Opened> {
         match &self.lasting {
             Some((lasting, same)) if same.contains(&block) => lasting,
@@ -134,12 +137,12 @@ impl TierFilm {
         }
     }
 
-    /// Whether the tier holds a block.
+    /// Returns whether the tier holds a block.
     pub fn holds(&self, block: u32) -> bool {
         self.of(block).holds(block)
     }
 
-    /// The numbers of those of the film's first `blocks` blocks that are not here.
+    /// Returns the numbers of those of the film's first `blocks` blocks that the tier lacks.
     pub fn lacks(&self, blocks: u32) -> Vec<u32> {
         let Some(books) = self.opened.shelf.books() else {
             return Vec::new();
@@ -148,7 +151,7 @@ impl TierFilm {
         (0..blocks).filter(lacks).collect()
     }
 
-    /// Reads a block from here if it is here, else from where the film lies.
+    /// Reads a block from the tier if it is there, otherwise from the film's place.
     pub fn read(&self, from: Arc<dyn BlockSource>, mut fill: Fill) {
         let opened = self.of(fill.block());
         let shelf = &opened.shelf;
@@ -173,8 +176,8 @@ impl TierFilm {
         }
     }
 
-    /// Has a block written that is in memory, the first `len` of `bytes`, if there is room for it; `done` learns whether it is
-    /// here then, or is dropped where nothing is written at the moment.
+    /// Has a cached block written, the first `len` of `bytes`, if there is room for it. `done` is
+    /// called with whether the tier holds it then, or is dropped if writing is suspended.
     pub fn take(&self, block: u32, bytes: Pin, len: usize, done: Done) {
         self.work.put(Put {
             film: Arc::clone(self.of(block)),

@@ -1,4 +1,4 @@
-//! What the tier holds and where it lies: the books under their lock, and the files.
+//! The tier's contents: the bookkeeping under its lock, and the files.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,11 +12,12 @@ use reelway_sys::FileIdentity;
 
 use super::files::Files;
 
-/// The books and the files.
+/// The bookkeeping and the files.
 pub(crate) struct Shelf {
     books: Mutex<Books<FileIdentity>>,
     pub files: Files,
-    /// A panic may have torn the books: the tier is used no more until the server starts again.
+    /// A panic may have corrupted the bookkeeping: the tier is not used again until the server
+    /// restarts.
     off: AtomicBool,
     born: Monotonic,
 }
@@ -31,7 +32,7 @@ impl Shelf {
         }
     }
 
-    /// The books, whatever state they are in.
+    /// Locks the bookkeeping, whatever its state.
     pub fn torn_or_not(&self) -> MutexGuard<'_, Books<FileIdentity>> {
         self.books.lock().unwrap_or_else(|poisoned| {
             if !self.off.swap(true, Ordering::Relaxed) {
@@ -43,21 +44,22 @@ impl Shelf {
         })
     }
 
-    /// The books; `None`: the tier is switched off.
+    /// Locks the bookkeeping. `None`: the tier is switched off.
     pub fn books(&self) -> Option<MutexGuard<'_, Books<FileIdentity>>> {
         let books = self.torn_or_not();
         (!self.off.load(Ordering::Relaxed)).then_some(books)
     }
 
-    /// The policy's time.
+    /// Returns the policy's time.
     pub fn now(&self) -> Duration {
         reelway_clock::now().since(self.born)
     }
 
-    /// Slots that the books have emptied are to be empty after a restart, too.
+    /// Empties slots on the disk that the bookkeeping has emptied, so that they are empty after a
+    /// restart, too.
     pub fn empty(&self, slots: &[u32]) {
         for slot in slots {
-            // Where that fails, the checksum tells after a restart what lies there.
+            // If this fails, the checksum reveals the slot's state after a restart.
             let _ = self.files.write_record(*slot, None);
         }
         if let Some(mut books) = self.books() {
@@ -66,7 +68,7 @@ impl Shelf {
     }
 }
 
-/// A film that the books have open, and keep open as long as this exists.
+/// A film that the bookkeeping keeps open as long as this handle exists.
 pub(crate) struct Opened {
     pub shelf: Arc<Shelf>,
     pub identity: FileIdentity,
@@ -90,7 +92,7 @@ impl Opened {
         }
     }
 
-    /// Whether the tier holds a block.
+    /// Returns whether the tier holds a block.
     pub fn holds(&self, block: u32) -> bool {
         let books = self.shelf.books();
         books.is_some_and(|books| books.holds(self.id(block)))

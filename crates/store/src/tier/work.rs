@@ -1,4 +1,4 @@
-//! The tier's threads: some that read, one that writes.
+//! The tier's threads: several readers and one writer.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,10 +16,11 @@ use crate::block_source::BlockSource;
 use crate::fill::Fill;
 use crate::span::Pin;
 
-/// Reads under way at once.
+/// Number of reads under way at once.
 pub(crate) const READERS: usize = 4;
 
-/// Nothing is written for so long after a write that failed: a full or broken disk is not asked all the time.
+/// Writing is suspended for this time after a failed write, so that a full or broken disk is not
+/// accessed all the time.
 const REST: Duration = Duration::from_secs(60);
 
 /// A block to be read.
@@ -30,7 +31,7 @@ pub(crate) struct Job {
     pub held: TierBlock,
 }
 
-/// Called with whether a block is here, when it was to be written.
+/// Called after a write, with whether the tier holds the block.
 pub(crate) type Done = Box<dyn FnOnce(bool) + Send>;
 
 /// A block to be written.
@@ -42,23 +43,23 @@ pub(crate) struct Put {
     pub done: Option<Done>,
 }
 
-/// What is to be done.
+/// The work to be done.
 #[derive(Default)]
 struct Queue {
     reads: VecDeque<Job>,
     writes: VecDeque<Put>,
-    /// Nothing is written until then.
+    /// Writing is suspended until then.
     rests: Option<Monotonic>,
     closed: bool,
 }
 
-/// The threads, and what they are to do.
+/// The threads and their work.
 pub(crate) struct Work {
     shelf: Arc<Shelf>,
     /// Changed in one step.
     queue: Mutex<Queue>,
     wake: Condvar,
-    /// Most blocks of the pool that wait to be written.
+    /// Maximum number of blocks of the pool that wait to be written.
     most_writes: usize,
 }
 
@@ -86,7 +87,7 @@ impl Work {
         Ok(work)
     }
 
-    /// Ends the threads; what waits is given up.
+    /// Ends the threads and drops pending work.
     pub fn close(&self) {
         let waiting = {
             let mut queue = lock(&self.queue);
@@ -100,7 +101,7 @@ impl Work {
         drop(waiting);
     }
 
-    /// Has a block written when it has come from where its film lies.
+    /// Has a block written once it has been read from its film's place.
     pub fn let_in(self: &Arc<Self>, film: &Arc<Opened>, fill: &mut Fill) {
         let (work, film, block) = (Arc::clone(self), Arc::clone(film), fill.block());
         fill.keep(Box::new(move |bytes, len| {
@@ -114,7 +115,7 @@ impl Work {
         }));
     }
 
-    /// Gives up what waits to be written of a film.
+    /// Drops the pending writes of a film.
     pub fn give_up(&self, film: FileIdentity) {
         let mut queue = lock(&self.queue);
         let waiting = std::mem::take(&mut queue.writes).into_iter();
@@ -125,7 +126,7 @@ impl Work {
         drop(given_up);
     }
 
-    /// Takes a read; the pool has no more than [`READERS`] under way.
+    /// Accepts a read. The pool has at most [`READERS`] under way.
     pub fn push(&self, job: Job) {
         let mut queue = lock(&self.queue);
         if queue.closed {
@@ -137,13 +138,13 @@ impl Work {
         self.wake.notify_all();
     }
 
-    /// Takes a write, unless too many wait or the last one failed a moment ago.
+    /// Accepts a write, unless too many are pending or one has just failed.
     pub fn put(&self, put: Put) {
         let mut queue = lock(&self.queue);
         let rests = queue
             .rests
             .is_some_and(|until| reelway_clock::now() < until);
-        // Those who wait for one write ask for no other meanwhile.
+        // Callers that wait for a write request no others meanwhile.
         let is_full = queue.writes.len() >= self.most_writes && put.done.is_none();
         if queue.closed || rests || is_full {
             drop(queue);
@@ -157,7 +158,7 @@ impl Work {
         self.wake.notify_all();
     }
 
-    /// The next of one kind of work; none when the tier is closed.
+    /// Waits for the next piece of work of one kind. `None`: the tier is closed.
     fn next<T>(&self, take: impl Fn(&mut Queue) -> Option<T>) -> Option<T> {
         let mut queue = lock(&self.queue);
         loop {
@@ -239,7 +240,7 @@ impl Work {
         }
     }
 
-    /// Writes a block, if it is let in.
+    /// Writes a block if there is room for it.
     fn write(&self, put: &Put) -> io::Result<()> {
         let (film, len, shelf) = (&put.film, put.len, &self.shelf);
         let id = film.id(put.block);

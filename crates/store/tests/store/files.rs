@@ -26,7 +26,7 @@ fn a_file_that_changes_gives_an_error_and_never_its_new_bytes() {
         "from then on for all of it"
     );
     assert_bytes(&span, 0..BLOCK);
-    // Opened anew it is another file.
+    // Opened again, it is another file.
     let again = store.open(&path).unwrap();
     assert_ne!(again.identity(), source.identity());
     let span = get(&store, &again, 0..2 * BLOCK).unwrap();

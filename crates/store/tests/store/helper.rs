@@ -1,4 +1,4 @@
-//! Stores, files of known bytes, and what is read of them.
+//! Stores, files of known bytes, and reads of them.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(crate) fn byte_at(at: u64) -> u8 {
     (at ^ (at >> 8) ^ (at >> 16)).wrapping_mul(31) as u8
 }
 
-/// A file of known bytes on a real disk, where direct reads are possible.
+/// Creates a file of known bytes on a real disk that allows direct reads.
 pub(crate) fn file(dir: &Path, name: &str, bytes: u64) -> PathBuf {
     let path = dir.join(name);
     let mut out = std::io::BufWriter::new(std::fs::File::create(&path).unwrap());
@@ -50,7 +50,7 @@ pub(crate) fn get(
         })
 }
 
-/// Asks without waiting; the answer comes over the channel.
+/// Requests bytes without waiting; the answer arrives on the channel.
 pub(crate) fn ask(
     store: &Store,
     source: &Arc<Source>,

@@ -1,4 +1,5 @@
-//! The store against real files: every byte, each block read once, limits kept, faults told.
+//! The store with real files: it delivers every byte, reads each block once, respects limits and
+//! reports faults.
 
 mod files;
 mod helper;

@@ -1,4 +1,4 @@
-//! The memory of blocks: made ready, shared, given up.
+//! The memory of blocks: preparation, sharing, release.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
@@ -30,7 +30,7 @@ fn memory_is_ready_before_it_is_used_as_much_as_is_used_and_never_without_need()
             std::thread::sleep(Duration::from_millis(1));
         }
     };
-    // Nobody has asked for anything.
+    // Nothing has been requested.
     until_ready(64);
     assert_eq!(
         store.stats().ready,
@@ -44,10 +44,10 @@ fn memory_is_ready_before_it_is_used_as_much_as_is_used_and_never_without_need()
         });
         receiver.recv_timeout(Duration::from_secs(10)).unwrap()
     };
-    // More than half of what is ready is used, so that 64 more are to be ready.
+    // More than half of the ready blocks are in use, so 64 more are to be made ready.
     let first = take(40);
     until_ready(104);
-    // 100 are used: all of the rest is made ready, and can be had.
+    // 100 are in use: all others are made ready and can be allocated.
     let second = [take(30), take(30)];
     until_ready(160);
     let third = [take(30), take(30)];
@@ -209,18 +209,18 @@ fn a_place_afar_that_stalls_leaves_half_of_the_pool_to_others() {
     store.mount("http://stalled", Arc::new(Door(stalled.clone(), lane)));
     let afar = store.open(Path::new("http://stalled/film")).unwrap();
     let here = store.open(&file(dir.path(), "film", 64 * BLOCK)).unwrap();
-    // More than the pool is, and more urgent than the others.
+    // More than the pool can hold, and more urgent than the others.
     let waiting: Vec<_> = (0..40)
         .map(|n| ask(&store, &afar, n * BLOCK..(n + 1) * BLOCK, n))
         .collect();
     let stats = store.stats();
     assert_eq!((stats.in_use, stats.waiting), (8, 32), "half of the pool");
-    // Twice round the rest of it.
+    // Twice through the rest of the pool.
     for n in 0..21 {
         let range = n * 3 * BLOCK..(n * 3 + 3) * BLOCK;
         assert_bytes(&get(&store, &here, range.clone()).unwrap(), range);
     }
-    // When it goes on, all get what they asked for, in their order.
+    // When the place recovers, all requests are answered in order.
     let mut done = 0;
     while let Some(mut fill) = {
         let mut fills = stalled.0.lock().unwrap();

@@ -1,4 +1,4 @@
-//! What is read, by one and by many at once.
+//! Reads by one client and by many at once.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn any_range_is_what_the_file_holds() {
         let span = get(&store, &source, range.clone()).unwrap();
         assert_eq!(span.range(), range);
         assert_bytes(&span, range.clone());
-        // Parts of it, and what reaches out of it.
+        // Parts of it, and ranges that exceed it.
         let inner = range.start + (range.end - range.start) / 3..range.end;
         assert_bytes(&span, inner.clone());
         assert_eq!(
@@ -103,7 +103,8 @@ fn a_block_wanted_by_many_at_once_is_read_once() {
         (stats.misses, stats.bytes_read, stats.in_use, stats.waiting),
         (8, 8 * BLOCK, 0, 0)
     );
-    // Each range touches two blocks but for the eight of round 0, that begin where a block does.
+    // Each range touches two blocks, except the eight of round 0, which begin at the start of a
+    // block.
     assert_eq!(stats.hits + stats.misses, 8 * 50 * 2 - 8);
 }
 

@@ -1,4 +1,4 @@
-//! What the workspace's source looks like.
+//! The findings in the workspace's source.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,22 +9,22 @@ use reelway_structure::effects::{self, EffectKind, KINDS, NEVER_PURE, UNORDERED}
 use reelway_structure::tree::Tree;
 use reelway_structure::workspace::{self, Crate};
 
-/// What all tests compare with their lists.
+/// The findings that the tests compare with their lists.
 #[derive(Default)]
 pub struct Found {
-    /// Each circle as its crate and its files, from the crate's folder.
+    /// Each circle as its crate and its files, relative to the crate's folder.
     pub circles: Vec<(String, BTreeSet<String>)>,
     /// The dependencies between files.
     edges: Vec<Edge>,
     /// The lines of each file outside test code.
     pub lines: BTreeMap<String, usize>,
-    /// By kind, each file that uses the machine so, and where.
+    /// By kind, each file that uses the machine in this way, and where.
     pub uses: BTreeMap<&'static str, BTreeMap<String, String>>,
     /// Each file that names a table without a fixed order, and where.
     pub unordered: BTreeMap<String, String>,
     /// How often each file's tests sleep.
     pub sleeps: BTreeMap<String, usize>,
-    /// The crates, and the crates of this workspace that each needs outside tests.
+    /// The crates, each with those crates of this workspace that it needs outside tests.
     pub crates: BTreeMap<String, Vec<String>>,
     /// The crates that forbid unsafe code.
     pub without_unsafe: BTreeSet<String>,
@@ -83,7 +83,7 @@ impl Found {
         self.unordered.extend(uses(tree, &UNORDERED));
     }
 
-    /// A file that several programs share counts once.
+    /// Adds the sleeps in tests. A file that several programs share counts once.
     fn add_sleeps(&mut self, tree: &Tree) {
         for (path, number) in effects::sleeps(tree) {
             let kept = self.sleeps.entry(path).or_default();
@@ -91,7 +91,7 @@ impl Found {
         }
     }
 
-    /// The dependencies within a circle, which is a line of the list.
+    /// The dependencies within a circle, which is given as a line of the list.
     pub fn edges_of(&self, circle: &str) -> impl Iterator<Item = &Edge> {
         let mut words = circle.split_whitespace();
         let folder = words.next().unwrap_or_default();
@@ -104,7 +104,7 @@ impl Found {
             .filter(move |edge| files.contains(&edge.from) && files.contains(&edge.to))
     }
 
-    /// Where a crate uses the machine in a way that pure crates must not.
+    /// Where a crate uses the machine in a way that is forbidden in pure crates.
     pub fn machine(&self, folder: &str) -> Vec<String> {
         let below = format!("{folder}/");
         let mut places = Vec::new();
@@ -119,7 +119,7 @@ impl Found {
     }
 }
 
-/// The files that use the machine so, and where each does.
+/// The files that use the machine in this way, and where.
 fn uses(tree: &Tree, kind: &EffectKind) -> impl Iterator<Item = (String, String)> {
     let uses = effects::uses(tree, kind).into_iter();
     uses.map(|(path, (line, what))| (path, format!("(line {line}: {what})")))

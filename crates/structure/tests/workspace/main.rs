@@ -1,6 +1,6 @@
-//! The lints of this crate over the whole workspace, against the lists in `lists/`.
+//! This crate's lints for the whole workspace, compared with the lists in `lists/`.
 //!
-//! `found.rs` reads the workspace once; the tests here compare what it found with one list each.
+//! `found.rs` reads the workspace once; each test here compares its findings with one list.
 
 mod found;
 
@@ -11,12 +11,12 @@ use found::found;
 use reelway_structure::effects::KINDS;
 use reelway_structure::lists::{self, Difference};
 
-/// The longest file without a line in `long.txt`.
+/// The length above which a file needs a line in `long.txt`.
 const LONGEST: usize = 500;
 
 /// Crates that only tests use: they are neither pure nor shells.
 const TOOLS: &[&str] = &["crates/skip", "crates/structure", "tests"];
-/// Crates of hints to the processor, which have no effect that a program can see, and no safe form.
+/// Crates of processor hints, which have no effect that a program can observe, and no safe form.
 const HINTS: &[&str] = &["crates/hint"];
 
 fn list(name: &str) -> String {
@@ -93,7 +93,7 @@ fn the_architecture_page_says_which_crates_each_crate_needs() {
             .lines()
             .find(|line| line.starts_with(&format!("| `{name}` |")));
         let needed = row.and_then(|row| row.trim_end_matches(" |").rsplit(" | ").next());
-        // Those that may need everything say so.
+        // Crates that may need everything say so.
         let Some(needed) = needed.filter(|needed| !needed.contains("all")) else {
             continue;
         };
@@ -193,7 +193,8 @@ fn tables_of_pure_crates_have_a_fixed_order() {
     same(name, &lists::names(&list(name), &unordered));
 }
 
-/// The pure crates, and the impure ones that each of them still needs: `crate` or `crate: other other`.
+/// The pure crates, and the impure ones that each of them still needs: `crate` or `crate: other
+/// other`.
 fn pure(list: &str) -> BTreeMap<&str, Vec<&str>> {
     lists::lines(list)
         .map(|line| line.split_once(':').unwrap_or((line, "")))

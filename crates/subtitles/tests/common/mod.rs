@@ -1,11 +1,11 @@
-//! Files in short.
+//! Helpers for short test files.
 
 use reelway_subtitles::{Format, Subtitles, read};
 
-/// A cue in short: start, end, settings, text.
+/// A cue in short form: start, end, settings, text.
 pub type Short<'a> = (u64, u64, &'a str, &'a str);
 
-/// What is in a file that has cues.
+/// Reads a file that has cues.
 pub fn subtitles(format: Format, file: &str) -> Subtitles {
     read(format, file.as_bytes()).unwrap_or_else(|error| panic!("{error}:\n{file}"))
 }

@@ -1,4 +1,4 @@
-//! The kernel's numbers and structures of time.
+//! The kernel's clock numbers and time structures.
 
 /// The kernel's number of `CLOCK_REALTIME`.
 pub const REALTIME: i32 = 0;

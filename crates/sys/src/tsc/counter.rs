@@ -1,28 +1,29 @@
-//! Reading the counter, and what the processor says about it.
+//! Reading the counter, and the processor's properties of it.
 
 #[cfg(target_arch = "aarch64")]
 use std::arch::asm;
 #[cfg(target_arch = "x86_64")]
 use std::arch::{asm, x86_64};
 
-/// The counter, read at any moment around this place in the program: the processor may take the
-/// read before earlier instructions or after later ones. For one thread's own intervals.
+/// The counter, read at an unspecified moment around this place in the program: the processor may
+/// execute the read before earlier instructions or after later ones. For intervals within one
+/// thread.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn counter() -> u64 {
-    // SAFETY: `rdtsc` reads a register; whether it is allowed is what `readable` asks.
+    // SAFETY: `rdtsc` reads a register; `readable` says whether that is permitted.
     unsafe { x86_64::_rdtsc() }
 }
 
-/// The counter, read after all earlier instructions are done. What another thread published
-/// before, and this thread has seen, was read before this.
+/// The counter, read after all earlier instructions are done. Counter values that another thread
+/// published and this thread has seen were read before this one.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn counter_ordered() -> u64 {
     counter_ordered_halves().whole()
 }
 
-/// As [`counter_ordered`], in the halves in which the processor gives it.
+/// Like [`counter_ordered`], in the halves in which the processor returns it.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn counter_ordered_halves() -> Halves {
@@ -36,7 +37,7 @@ pub fn counter_ordered_halves() -> Halves {
     Halves { low, high }
 }
 
-/// As [`counter`], in the halves in which the processor gives it.
+/// Like [`counter`], in the halves in which the processor returns it.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn counter_halves() -> Halves {
@@ -48,22 +49,22 @@ pub fn counter_halves() -> Halves {
     Halves { low, high }
 }
 
-/// As [`counter_ordered`], in halves.
+/// Like [`counter_ordered`], in halves.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 pub fn counter_ordered_halves() -> Halves {
     Halves::from(counter_ordered())
 }
 
-/// As [`counter`], in halves.
+/// Like [`counter`], in halves.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 pub fn counter_halves() -> Halves {
     Halves::from(counter())
 }
 
-/// A count as x86-64 gives it. Who needs the lower half only (a difference of two near counts)
-/// has it two instructions earlier.
+/// A count as x86-64 returns it. Code that needs only the lower half (the difference of two near
+/// counts) has it two instructions earlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Halves {
     /// The lower 32 bits.
@@ -90,13 +91,13 @@ impl From<u64> for Halves {
     }
 }
 
-/// The counter, read at any moment around this place in the program. For one thread's own
-/// intervals.
+/// The counter, read at an unspecified moment around this place in the program. For intervals
+/// within one thread.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 pub fn counter() -> u64 {
     let count: u64;
-    // SAFETY: reads a register that Linux opens to user space.
+    // SAFETY: reads a register that Linux makes accessible to user space.
     unsafe {
         asm!("mrs {}, cntvct_el0", out(reg) count, options(nomem, nostack, preserves_flags));
     }
@@ -108,7 +109,7 @@ pub fn counter() -> u64 {
 #[inline(always)]
 pub fn counter_ordered() -> u64 {
     let count: u64;
-    // SAFETY: as above; `isb` keeps the read from being taken early (Arm ARM, D13.8.10).
+    // SAFETY: as above; `isb` keeps the read from being executed early (Arm ARM, D13.8.10).
     unsafe {
         asm!("isb", "mrs {}, cntvct_el0", out(reg) count, options(nostack, preserves_flags));
     }
@@ -120,8 +121,8 @@ pub fn readable() -> bool {
     const PR_GET_TSC: usize = 25;
     const PR_TSC_ENABLE: i32 = 1;
     let mut state: i32 = 0;
-    // SAFETY: the kernel writes an int to `state`. AArch64 before Linux 6.12 answers EINVAL:
-    // there the counter cannot be closed.
+    // SAFETY: the kernel writes an int to `state`. AArch64 before Linux 6.12 returns EINVAL: there
+    // the counter is always readable.
     let answer = unsafe {
         super::raw::syscall6(
             libc::SYS_prctl,
@@ -138,7 +139,7 @@ pub fn invariant() -> bool {
         && x86_64::__cpuid(0x8000_0007).edx & (1 << 8) != 0
 }
 
-/// Whether the counter runs at one rate in all power states: the architecture says it does.
+/// Whether the counter runs at one rate in all power states: guaranteed by the architecture.
 #[cfg(target_arch = "aarch64")]
 pub fn invariant() -> bool {
     true
@@ -150,14 +151,14 @@ pub fn hypervisor() -> bool {
     x86_64::__cpuid(1).ecx & (1 << 31) != 0
 }
 
-/// Whether a hypervisor lies between the kernel and the processor: not told on AArch64.
+/// Whether a hypervisor lies between the kernel and the processor: AArch64 does not report this.
 #[cfg(target_arch = "aarch64")]
 pub fn hypervisor() -> bool {
     false
 }
 
-/// Counts a second, if the processor tells (CPUID 15h; 4000_0010h under KVM and VMware). Good
-/// for a plausibility check only: the kernel's clock says what the rate is.
+/// Counts per second, if the processor reports them (CPUID 15h; 4000_0010h under KVM and VMware).
+/// Good enough for a plausibility check only: the actual rate is determined by the kernel's clock.
 #[cfg(target_arch = "x86_64")]
 pub fn frequency_hint() -> Option<u64> {
     let highest = x86_64::__cpuid(0).eax;
@@ -174,11 +175,11 @@ pub fn frequency_hint() -> Option<u64> {
     None
 }
 
-/// Counts a second (`CNTFRQ_EL0`).
+/// Counts per second (`CNTFRQ_EL0`).
 #[cfg(target_arch = "aarch64")]
 pub fn frequency_hint() -> Option<u64> {
     let hertz: u64;
-    // SAFETY: reads a register that Linux opens to user space.
+    // SAFETY: reads a register that Linux makes accessible to user space.
     unsafe {
         asm!("mrs {}, cntfrq_el0", out(reg) hertz, options(nomem, nostack, preserves_flags));
     }

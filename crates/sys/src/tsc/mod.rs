@@ -1,17 +1,17 @@
 //! The processor's time counter (TSC on x86-64, `CNTVCT_EL0` on AArch64) and the kernel's clocks,
-//! for the `clock` room and its preload library.
+//! for the crate `clock` and its preload library.
 //!
-//! Nothing here goes through libc's own `clock_gettime`: the preload library *is* libc's
-//! `clock_gettime` in the programs it is put under, and would call itself. The kernel's clock is
-//! read through the vDSO (found by hand, `vdso.rs`) or by a raw system call (`raw.rs`), which also
-//! leaves `errno` alone and is safe in a signal handler.
+//! Nothing here uses libc's own `clock_gettime`: the preload library *is* the `clock_gettime` of
+//! the programs under which it is loaded, and would call itself. The kernel's clock is read through
+//! the vDSO (located by hand, `vdso.rs`) or by a raw system call (`raw.rs`), which also leaves
+//! `errno` alone and is safe in a signal handler.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
-//! | `counter.rs` | reading the counter, and what the processor says about it |
-//! | `page.rs` | a page of atomic words that a fork gives to the child as zeros |
+//! | `counter.rs` | reading the counter, and the processor's properties of it |
+//! | `page.rs` | a page of atomic words that reads as zeros in a forked child |
 //! | `vdso.rs` | the kernel's clock functions in the vDSO |
-//! | `abi.rs` | the kernel's numbers and structures of time |
+//! | `abi.rs` | the kernel's clock numbers and time structures |
 //! | `raw.rs` | raw system calls without `errno` |
 //! | `cpus.rs` | pinning threads, to test the counters of all processors against each other |
 

@@ -1,18 +1,18 @@
-//! A page of atomic words that a fork gives to the child as zeros (`MADV_WIPEONFORK`).
+//! A page of atomic words that reads as zeros in a forked child (`MADV_WIPEONFORK`).
 //!
-//! The clock's state lives in one: a child of `fork`, also of a bare `clone` that no
-//! `pthread_atfork` sees, starts with nothing, instead of with a lock that a thread of the parent
-//! held at that moment, or with the clocks of a time namespace that it has left.
+//! It holds the clock's state: a child of `fork`, or of a bare `clone` that no `pthread_atfork`
+//! sees, starts with nothing, instead of a lock that a thread of the parent held at that moment, or
+//! the clocks of a time namespace that it has left.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::raw;
 
-/// Words of a [`ForkPage`].
+/// Number of words in a [`ForkPage`].
 pub const WORDS: usize = 512;
 
-/// 4096 bytes of words, alone in their page; to be put into a `static`. Eight words from a
-/// multiple of eight on share a cache line.
+/// 4096 bytes of words, alone in their page; to be put into a `static`. Each eight words from a
+/// multiple of eight share a cache line.
 #[repr(C, align(4096))]
 #[derive(Debug)]
 pub struct ForkPage(pub [AtomicU64; WORDS]);
@@ -23,9 +23,9 @@ impl ForkPage {
         ForkPage([const { AtomicU64::new(0) }; WORDS])
     }
 
-    /// Asks the kernel to give this page to every child of the process as zeros. False where it
+    /// Asks the kernel to give every child process zeros in place of this page. Returns false if it
     /// cannot (before Linux 4.14, or with pages larger than this one): the child then sees the
-    /// parent's words, as it does with any memory.
+    /// parent's words, as with any memory.
     pub fn wipe_on_fork(&'static self) -> bool {
         const MADV_WIPEONFORK: usize = 18;
         // SAFETY: reads the auxiliary vector.
@@ -35,8 +35,8 @@ impl ForkPage {
             return false;
         }
         let address = &raw const *self as usize;
-        // SAFETY: exactly one whole page is named, in which there is nothing but the atomic words
-        // of this value, and all zeros is a valid value of them whenever the kernel puts it there.
+        // SAFETY: exactly one whole page is named, which contains only the atomic words of this
+        // value, and all zeros is a valid value whenever the kernel puts it there.
         unsafe {
             raw::syscall6(
                 libc::SYS_madvise,
@@ -45,7 +45,7 @@ impl ForkPage {
         }
     }
 
-    /// Sets all words to zero, as the kernel does in a child: for a child where it did not.
+    /// Sets all words to zero, as the kernel does in a child: for a child in which it did not.
     pub fn clear(&self) {
         for word in &self.0 {
             word.store(0, Ordering::SeqCst);
@@ -70,7 +70,7 @@ mod tests {
         assert!(PAGE.wipe_on_fork(), "Linux 4.14 or later, 4 KiB pages");
         let word = &PAGE.0[511];
         word.store(7, Ordering::SeqCst);
-        // SAFETY: the child only loads a word and leaves.
+        // SAFETY: the child only loads a word and exits.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let seen = word.load(Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Raw system calls: without libc in between, so without `errno`, cancellation points, or a way
+//! Raw system calls: they bypass libc, and so have no `errno`, no cancellation points and no way
 //! back into a preload library.
 
 use std::arch::asm;
@@ -6,16 +6,16 @@ use std::ffi::CStr;
 
 use super::abi::{Timespec, Timeval};
 
-/// A system call with up to six arguments; what the kernel answers, `-errno` on failure.
+/// Makes a system call with up to six arguments; returns the kernel's result, `-errno` on failure.
 ///
 /// # Safety
-/// As the call itself: pointers must be what the kernel expects, or it writes where it should not.
+/// As for the call itself: pointers must be valid for it, or the kernel writes where it should not.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) unsafe fn syscall6(number: libc::c_long, arguments: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = arguments;
     let answer: isize;
-    // SAFETY: the kernel's calling convention (syscall(2)): rcx and r11 are lost.
+    // SAFETY: the kernel's calling convention (syscall(2)): rcx and r11 are overwritten.
     unsafe {
         asm!(
             "syscall",
@@ -28,10 +28,10 @@ pub(super) unsafe fn syscall6(number: libc::c_long, arguments: [usize; 6]) -> is
     answer
 }
 
-/// A system call with up to six arguments; what the kernel answers, `-errno` on failure.
+/// Makes a system call with up to six arguments; returns the kernel's result, `-errno` on failure.
 ///
 /// # Safety
-/// As the call itself: pointers must be what the kernel expects, or it writes where it should not.
+/// As for the call itself: pointers must be valid for it, or the kernel writes where it should not.
 #[cfg(target_arch = "aarch64")]
 #[inline]
 pub(super) unsafe fn syscall6(number: libc::c_long, arguments: [usize; 6]) -> isize {
@@ -50,14 +50,14 @@ pub(super) unsafe fn syscall6(number: libc::c_long, arguments: [usize; 6]) -> is
     answer
 }
 
-/// `clock_gettime` by the system call, never the vDSO: 0 or `-errno`. The kernel checks the
-/// address and answers `-EFAULT` (−14) to a bad one.
+/// `clock_gettime` by the system call, never the vDSO: 0 or `-errno`. The kernel checks the address
+/// and returns `-EFAULT` (−14) for a bad one.
 ///
 /// # Safety
 /// `time` may be any address at which nothing is lost if a `timespec` is written there.
 #[inline(never)]
 pub unsafe fn clock_gettime_into(clock: i32, time: *mut Timespec) -> i32 {
-    // SAFETY: the kernel checks the address; what lies there is the caller's promise.
+    // SAFETY: the kernel checks the address; the caller guarantees that it may be overwritten.
     unsafe {
         syscall6(
             libc::SYS_clock_gettime,
@@ -73,7 +73,7 @@ pub unsafe fn clock_gettime_into(clock: i32, time: *mut Timespec) -> i32 {
 /// `timeval` or `timezone` is written there.
 #[inline(never)]
 pub unsafe fn gettimeofday_into(time: *mut Timeval, zone: *mut [i32; 2]) -> i32 {
-    // SAFETY: the kernel checks the addresses; what lies there is the caller's promise.
+    // SAFETY: the kernel checks the addresses; the caller guarantees that they may be overwritten.
     unsafe {
         syscall6(
             libc::SYS_gettimeofday,
@@ -124,7 +124,7 @@ pub fn read_small_file<'b>(path: &CStr, buffer: &'b mut [u8]) -> Option<&'b [u8]
     }
 }
 
-/// What a symbolic link (of `/proc`) says, without allocating.
+/// Returns the target of a symbolic link (of `/proc`), without allocating.
 pub fn read_link<'b>(path: &CStr, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
     // SAFETY: a C string and a buffer with its length.
     let count = unsafe {
@@ -143,7 +143,7 @@ pub fn read_link<'b>(path: &CStr, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
     buffer.get(..usize::try_from(count).ok()?)
 }
 
-/// Writes to standard error in one call, and does not mind if that fails.
+/// Writes to standard error in one call, and ignores failure.
 pub fn write_stderr(text: &[u8]) {
     // SAFETY: a buffer with its length.
     unsafe {
@@ -154,9 +154,9 @@ pub fn write_stderr(text: &[u8]) {
     };
 }
 
-/// The value of an environment variable, copied into `buffer`; cut where that ends. Does not
-/// allocate, but like `getenv` must not run beside a change of the environment: for a program's
-/// start.
+/// The value of an environment variable, copied into `buffer` and truncated to its length. Does not
+/// allocate, but like `getenv` must not run concurrently with a change of the environment: for a
+/// program's start.
 pub fn environment<'b>(name: &CStr, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
     // SAFETY: a C string in; a C string of the environment, or null, out.
     let value = unsafe {
@@ -171,7 +171,7 @@ pub fn environment<'b>(name: &CStr, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
     Some(&buffer[..length])
 }
 
-/// Appends to a file in one call, making it if need be, and does not mind if that fails.
+/// Appends to a file in one call, creating it if necessary, and ignores failure.
 pub fn append(path: &CStr, text: &[u8]) {
     const FLAGS: i32 = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
     // SAFETY: a C string, a descriptor that is closed below, and a buffer with its length.

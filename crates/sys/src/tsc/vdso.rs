@@ -17,7 +17,7 @@ const NAMES: [&CStr; 3] = [
     c"__vdso_gettimeofday",
     c"__vdso_time",
 ];
-// AArch64 has no `time` there: libc reads the coarse clock instead.
+// AArch64 has no `time` in the vDSO: libc reads the coarse clock instead.
 #[cfg(target_arch = "aarch64")]
 const NAMES: [&CStr; 3] = [
     c"__kernel_clock_gettime",
@@ -25,12 +25,12 @@ const NAMES: [&CStr; 3] = [
     c"__kernel_time",
 ];
 
-/// An address not looked up yet.
+/// An address that has not been looked up yet.
 const UNKNOWN: usize = 0;
-/// Looked up, and not there. Never an address of code.
+/// Looked up and missing. Never a code address.
 const ABSENT: usize = 1;
 
-/// Addresses of the functions of `NAMES`. A forked child maps the vDSO at the same place.
+/// Addresses of the functions in `NAMES`. A forked child maps the vDSO at the same place.
 static FOUND: [AtomicUsize; 3] = [const { AtomicUsize::new(UNKNOWN) }; 3];
 
 #[inline]
@@ -46,16 +46,16 @@ fn function(index: usize) -> Option<usize> {
 
 #[cold]
 fn look_up(index: usize) -> usize {
-    // SAFETY: the address is the kernel's own vDSO image, or none is given.
+    // SAFETY: the address is that of the kernel's own vDSO image, or `None`.
     let address = unsafe { base().and_then(|base| symbol(base, NAMES[index])) }.unwrap_or(ABSENT);
     FOUND[index].store(address, Ordering::Relaxed);
     address
 }
 
-/// Where the kernel has put the vDSO.
+/// The address at which the kernel has mapped the vDSO.
 fn base() -> Option<usize> {
-    // SAFETY: reads the auxiliary vector; `errno`, which glibc sets when the entry is missing, is
-    // put back, for a caller of libc's clock functions must not see it change.
+    // SAFETY: reads the auxiliary vector. glibc sets `errno` if the entry is missing; it is
+    // restored, because a caller of libc's clock functions must not see it change.
     unsafe {
         let errno = libc::__errno_location();
         let before = *errno;
@@ -65,43 +65,43 @@ fn base() -> Option<usize> {
     }
 }
 
-/// Whether the kernel's clock can be asked through the vDSO. (It may still enter the kernel from
-/// there, where the clock source cannot be read from user space.)
+/// Whether the kernel's clock can be read through the vDSO. (It may still enter the kernel from
+/// there, if the clock source cannot be read from user space.)
 pub fn has_vdso() -> bool {
     function(0).is_some()
 }
 
-/// `clock_gettime` through the vDSO, or by the system call where there is none: 0 or `-errno`.
+/// `clock_gettime` through the vDSO, or by the system call if there is no vDSO: 0 or `-errno`.
 ///
 /// # Safety
 /// `time` must be valid for the write: the vDSO does not check it.
 #[inline]
 pub unsafe fn vdso_clock_gettime(clock: i32, time: *mut Timespec) -> i32 {
     match function(0) {
-        // SAFETY: the kernel's function of this signature; `time` is the caller's promise.
+        // SAFETY: the kernel's function of this signature; the caller guarantees `time`.
         Some(address) => unsafe {
             std::mem::transmute::<usize, ClockGettime>(address)(clock, time)
         },
-        // SAFETY: as promised.
+        // SAFETY: guaranteed by the caller.
         None => unsafe { raw::clock_gettime_into(clock, time) },
     }
 }
 
-/// `gettimeofday` through the vDSO, or by the system call where there is none: 0 or `-errno`.
+/// `gettimeofday` through the vDSO, or by the system call if there is no vDSO: 0 or `-errno`.
 ///
 /// # Safety
 /// `time` and `zone` must each be null or valid for the write: the vDSO does not check them.
 #[inline]
 pub unsafe fn vdso_gettimeofday(time: *mut Timeval, zone: *mut [i32; 2]) -> i32 {
     match function(1) {
-        // SAFETY: the kernel's function of this signature; the addresses are the caller's promise.
+        // SAFETY: the kernel's function of this signature; the caller guarantees the addresses.
         Some(address) => unsafe { std::mem::transmute::<usize, Gettimeofday>(address)(time, zone) },
-        // SAFETY: as promised.
+        // SAFETY: guaranteed by the caller.
         None => unsafe { raw::gettimeofday_into(time, zone) },
     }
 }
 
-/// `time` as libc has it: the second of the last tick, which may lag `CLOCK_REALTIME` by a tick.
+/// `time` as in libc: the second of the last tick, which may lag `CLOCK_REALTIME` by a tick.
 #[inline]
 pub fn vdso_time() -> i64 {
     match function(2) {
@@ -125,8 +125,8 @@ pub fn kernel_time(clock: i32) -> Option<Timespec> {
     (answer == 0).then_some(time)
 }
 
-/// The kernel's time in nanoseconds since the clock's zero: zero for times before it and for
-/// clocks that the kernel does not know.
+/// The kernel's time in nanoseconds since the clock's zero; 0 for times before it and for clocks
+/// that the kernel does not know.
 #[inline]
 pub fn kernel_nanos(clock: i32) -> u64 {
     kernel_time(clock).map_or(0, |time| {
@@ -146,7 +146,7 @@ unsafe fn symbol(base: usize, name: &CStr) -> Option<usize> {
     const DT_SYMTAB: i64 = 6;
     const DT_GNU_HASH: i64 = 0x6fff_fef5;
 
-    // SAFETY: the layout of an ELF64 file (elf(5)), which the caller promises is there.
+    // SAFETY: the layout of an ELF64 file (elf(5)), whose presence the caller guarantees.
     unsafe {
         let header = &*(base as *const libc::Elf64_Ehdr);
         if header.e_ident[..5] != *b"\x7fELF\x02" {
@@ -155,7 +155,7 @@ unsafe fn symbol(base: usize, name: &CStr) -> Option<usize> {
         let program = (base + header.e_phoff as usize) as *const libc::Elf64_Phdr;
         let program = std::slice::from_raw_parts(program, usize::from(header.e_phnum));
         let load = program.iter().find(|part| part.p_type == PT_LOAD)?;
-        // What must be added to an address of the file to get one of memory.
+        // The offset from file addresses to memory addresses.
         let shift = base
             .wrapping_add(load.p_offset as usize)
             .wrapping_sub(load.p_vaddr as usize);
@@ -192,7 +192,7 @@ unsafe fn symbol(base: usize, name: &CStr) -> Option<usize> {
     }
 }
 
-/// How many symbols a GNU hash table covers: one past the end of the last chain.
+/// The number of symbols that a GNU hash table covers: one past the end of the last chain.
 ///
 /// # Safety
 /// `table` must be the `DT_GNU_HASH` section of a mapped ELF64 object.

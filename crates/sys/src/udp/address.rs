@@ -1,17 +1,17 @@
-//! Addresses as the kernel wants them, made once per viewer.
+//! Socket addresses in the kernel's form, made once per viewer.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Bytes for control messages that say where a packet comes from, kept as words for alignment.
+/// Size of a control message with a packet's source address, in words for alignment.
 pub(super) const ORIGIN_WORDS: usize = 5;
 
-/// Where a socket sends to and from which of this machine's addresses, ready for the kernel.
+/// A destination, and the local address to send from, in the kernel's form.
 #[derive(Clone)]
 pub struct Destination {
     /// `sockaddr_in` or `sockaddr_in6`.
     pub(super) name: [u64; 4],
     pub(super) name_bytes: u32,
-    /// A whole control message `IP_PKTINFO` or `IPV6_PKTINFO`, or nothing.
+    /// A complete `IP_PKTINFO` or `IPV6_PKTINFO` control message, or nothing.
     pub(super) origin: [u64; ORIGIN_WORDS],
     pub(super) origin_bytes: usize,
     to: SocketAddr,
@@ -23,11 +23,11 @@ impl std::fmt::Debug for Destination {
     }
 }
 
-/// Copies a C structure without padding into words, `at` bytes behind their start.
+/// Copies a C structure without padding into words, at the byte offset `at`.
 fn put<T: Copy, const N: usize>(out: &mut [u64; N], at: usize, value: &T) {
     assert!(at + size_of::<T>() <= N * 8);
     let from = std::ptr::from_ref(value).cast::<u8>();
-    // SAFETY: `out` has room for a T behind `at` (asserted above); both are plain memory that does not
+    // SAFETY: `out` has room for a T at `at` (asserted above); both are plain memory that does not
     // overlap, and T has no padding, so that all of `out` stays initialised.
     unsafe {
         std::ptr::copy_nonoverlapping(from, out.as_mut_ptr().cast::<u8>().add(at), size_of::<T>())
@@ -40,7 +40,7 @@ fn name_of<T: Copy>(address: &T) -> ([u64; 4], usize) {
     (name, size_of::<T>())
 }
 
-/// A control message and its length with padding.
+/// A control message and its padded length.
 fn control_of<T: Copy>(
     level: libc::c_int,
     kind: libc::c_int,
@@ -61,8 +61,9 @@ fn control_of<T: Copy>(
 }
 
 impl Destination {
-    /// To `to`, from this machine's address `from` (`None`: as the kernel chooses), through a socket
-    /// that is of IPv6 or not: an IPv6 socket reaches IPv4 addresses as mapped ones.
+    /// The destination `to`, from this machine's address `from` (`None`: the kernel chooses).
+    /// `ipv6_socket` says whether the socket is an IPv6 one: it reaches IPv4 addresses as mapped
+    /// ones.
     pub fn new(to: SocketAddr, from: Option<IpAddr>, ipv6_socket: bool) -> Destination {
         let to = SocketAddr::new(to.ip().to_canonical(), to.port());
         let from = from
@@ -128,7 +129,7 @@ impl Destination {
         }
     }
 
-    /// Where packets go.
+    /// The address to which packets go.
     pub fn address(&self) -> SocketAddr {
         self.to
     }

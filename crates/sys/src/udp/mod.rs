@@ -1,9 +1,9 @@
-//! UDP sockets, and a whole turn's packets in one call.
+//! UDP sockets; all packets of a turn are sent in one call.
 //!
-//! A [`Turn`] gathers messages: runs of packets of one viewer, each packet in any number of slices of
-//! memory that others own. `Turn::send` hands them to the kernel in as few calls as it takes, each
-//! run either as one datagram that the kernel cuts into equal segments (GSO, udp(7) `UDP_SEGMENT`) or
-//! packet by packet, and notes in each message what became of it.
+//! A [`Turn`] gathers messages: runs of packets for one viewer, each packet in any number of
+//! borrowed slices. `Turn::send` hands them to the kernel in as few calls as possible, each run
+//! either as one datagram that the kernel divides into equal segments (GSO, udp(7) `UDP_SEGMENT`)
+//! or packet by packet, and records the outcome in each message.
 
 mod address;
 mod socket;

@@ -1,4 +1,4 @@
-//! Making UDP sockets.
+//! Creation and options of UDP sockets.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,21 +16,22 @@ pub struct UdpSocket {
     local: SocketAddr,
 }
 
-/// Lets messages carry times of departure, and the control message of one (asm-generic/socket.h; libc
-/// lacks them).
+/// Permits departure times on messages; also the type of the control message with one
+/// (asm-generic/socket.h; missing in libc).
 const SO_TXTIME: libc::c_int = 61;
 pub(super) const SCM_TXTIME: libc::c_int = SO_TXTIME;
 
 impl UdpSocket {
-    /// Binds to `address`; `[::]` takes IPv4 too, where the system lets it. An address in use is an
-    /// error, so that two servers on one port are noticed.
+    /// Binds to `address`; `[::]` also receives IPv4 if the system permits it. An address in use is
+    /// an error, so that a second server on the same port is noticed.
     pub fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
         Self::bind_with(address, false)
     }
 
-    /// Another socket on the very address of this one, for another thread.
+    /// Another socket on exactly the same address, for another thread.
     pub fn sibling(&self) -> io::Result<UdpSocket> {
-        // Allowed on the first only now: before binding it would let a second server in unnoticed.
+        // Set on the first socket only now: set before binding, it would let a second server bind
+        // unnoticed.
         set(
             self.inner.as_raw_fd(),
             libc::SOL_SOCKET,
@@ -50,7 +51,7 @@ impl UdpSocket {
         let fd = check(i64::from(unsafe {
             libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0)
         }))?;
-        // SAFETY: a new descriptor that nobody else owns.
+        // SAFETY: a new descriptor that nothing else owns.
         let inner = unsafe { std::net::UdpSocket::from_raw_fd(fd as RawFd) };
         let fd = inner.as_raw_fd();
         if address.is_ipv6() {
@@ -73,17 +74,17 @@ impl UdpSocket {
         Ok(UdpSocket { inner, local })
     }
 
-    /// Where it is bound, with the port the system chose if 0 was asked.
+    /// The address to which it is bound, with the port that the system chose if 0 was requested.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// Whether it is an IPv6 socket (as [`Destination::new`] wants to know).
+    /// Whether it is an IPv6 socket (needed by [`Destination::new`]).
     pub fn is_ipv6(&self) -> bool {
         self.local.is_ipv6()
     }
 
-    /// Whether packets can go to `to` through this socket.
+    /// Whether this socket can send packets to `to`.
     pub fn reaches(&self, to: IpAddr) -> bool {
         let to = to.to_canonical();
         match self.local.ip() {
@@ -92,8 +93,9 @@ impl UdpSocket {
         }
     }
 
-    /// Asks for buffers of these sizes in bytes; beyond the system's limit where the process may.
-    /// Returns the send buffer got, as the kernel counts it (twice what was asked, with its overhead).
+    /// Requests buffers of these sizes in bytes, beyond the system's limit if the process has the
+    /// privilege. Returns the resulting send buffer as the kernel counts it (twice the requested
+    /// size, with its overhead).
     pub fn set_buffers(&self, send: u32, receive: u32) -> io::Result<u32> {
         let fd = self.inner.as_raw_fd();
         let of = |bytes: u32| bytes.min(i32::MAX as u32 / 2) as libc::c_int;
@@ -118,14 +120,15 @@ impl UdpSocket {
         Ok(got as u32)
     }
 
-    /// Marks all that is sent: the differentiated services code point (RFC 2474, 0 to 63) that routers
-    /// see, and the priority by which this machine's own queues sort (`SO_PRIORITY`, 0 to 6).
+    /// Marks all packets that are sent: with the differentiated services code point (RFC 2474, 0 to
+    /// 63) for routers, and the priority by which this machine's own queues sort (`SO_PRIORITY`, 0
+    /// to 6).
     pub fn set_marks(&self, dscp: u8, priority: u8) -> io::Result<()> {
         marks::set(self.as_fd(), dscp, priority.min(6))
     }
 
-    /// Lets messages carry a time of departure (`SO_TXTIME`, `CLOCK_MONOTONIC`). They wait for it where they
-    /// pass an fq queue, and nowhere else ([`crate::netlink::keeps_departures`]).
+    /// Permits a departure time on messages (`SO_TXTIME`, `CLOCK_MONOTONIC`). Only fq queues hold
+    /// packets until then ([`crate::netlink::keeps_departures`]).
     ///
     /// # Errors
     ///
@@ -138,7 +141,7 @@ impl UdpSocket {
         set(self.inner.as_fd(), libc::SOL_SOCKET, SO_TXTIME, time)
     }
 
-    /// Whether the kernel knows how to cut runs of packets (GSO, since Linux 4.18).
+    /// Whether the kernel can segment runs of packets (GSO, since Linux 4.18).
     pub fn cuts_runs(&self) -> io::Result<()> {
         let mut segment: libc::c_int = 0;
         let mut bytes = size_of::<libc::c_int>() as libc::socklen_t;
@@ -155,7 +158,8 @@ impl UdpSocket {
         .map(drop)
     }
 
-    /// Sends without checksums over IPv4 (`SO_NO_CHECK`); the kernel then cuts no runs. For tests of that.
+    /// Sends without checksums over IPv4 (`SO_NO_CHECK`), so that the kernel does not segment runs.
+    /// For tests of that case.
     pub fn set_no_checksum(&self) -> io::Result<()> {
         set(
             self.inner.as_raw_fd(),
@@ -189,7 +193,7 @@ impl UdpSocket {
         check(sent as i64).map(drop)
     }
 
-    /// Receives a datagram: its length and sender. Waits up to the timeout set with
+    /// Receives a datagram and returns its length and sender. Waits up to the timeout set with
     /// [`UdpSocket::set_receive_timeout`].
     pub fn receive(&self, into: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         let (bytes, from) = self.inner.recv_from(into)?;
@@ -199,8 +203,8 @@ impl UdpSocket {
         ))
     }
 
-    /// Whether a datagram is there, so that [`UdpSocket::receive`] would not wait. `FIONREAD` would cost less, but says of an
-    /// empty datagram that there is none.
+    /// Whether a datagram is waiting, so that [`UdpSocket::receive`] would not block. `FIONREAD`
+    /// would be cheaper, but it does not report empty datagrams.
     pub fn has_waiting(&self) -> bool {
         let mut asked = libc::pollfd {
             fd: self.inner.as_raw_fd(),
@@ -212,7 +216,7 @@ impl UdpSocket {
         ready > 0 && asked.revents & libc::POLLIN != 0
     }
 
-    /// Has the kernel note when each datagram arrives ([`UdpSocket::receive_stamped`]).
+    /// Makes the kernel record the arrival time of each datagram ([`UdpSocket::receive_stamped`]).
     pub fn set_timestamps(&self) -> io::Result<()> {
         set(
             self.inner.as_raw_fd(),
@@ -222,8 +226,8 @@ impl UdpSocket {
         )
     }
 
-    /// Receives a datagram: its length, and when the kernel got it, ns since 1970; 0 if that is not
-    /// known. Waits like [`UdpSocket::receive`].
+    /// Receives a datagram and returns its length and its arrival time in the kernel, in ns since
+    /// 1970; 0 if that is not known. Waits like [`UdpSocket::receive`].
     pub fn receive_stamped(&self, into: &mut [u8]) -> io::Result<(usize, u64)> {
         let mut slice = io::IoSliceMut::new(into);
         let mut control = [0u64; 8];
@@ -233,7 +237,7 @@ impl UdpSocket {
         message.msg_iovlen = 1;
         message.msg_control = control.as_mut_ptr().cast();
         message.msg_controllen = size_of_val(&control) as _;
-        // SAFETY: the buffers live through the call, which writes no further than their lengths.
+        // SAFETY: the buffers live through the call, which does not write past their ends.
         let bytes = check(unsafe { libc::recvmsg(self.inner.as_raw_fd(), &mut message, 0) } as i64)?
             as usize;
         let mut at = 0;
@@ -244,7 +248,7 @@ impl UdpSocket {
             let (level, kind, data) =
                 unsafe { ((*next).cmsg_level, (*next).cmsg_type, libc::CMSG_DATA(next)) };
             if (level, kind) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
-                // SAFETY: such a message holds a timespec, perhaps not aligned.
+                // SAFETY: such a message holds a timespec, which may be unaligned.
                 let time = unsafe { std::ptr::read_unaligned(data.cast::<libc::timespec>()) };
                 at = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
             }
@@ -254,7 +258,7 @@ impl UdpSocket {
         Ok((bytes, at))
     }
 
-    /// How long [`UdpSocket::receive`] waits.
+    /// Sets how long [`UdpSocket::receive`] waits.
     pub fn set_receive_timeout(&self, timeout: std::time::Duration) -> io::Result<()> {
         self.inner.set_read_timeout(Some(timeout))
     }

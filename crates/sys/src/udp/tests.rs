@@ -10,7 +10,7 @@ fn bound(address: &str) -> UdpSocket {
     socket
 }
 
-/// Packets of these lengths, each in two slices, to `to`; what was sent.
+/// Sends packets of these lengths, each in two slices, to `to`, and returns the outcomes.
 fn send(
     turn: &mut Turn,
     lengths: &[usize],
@@ -145,7 +145,8 @@ fn a_full_send_buffer_is_reported_as_no_room() {
     }
     batch.end_message(0, &to, Segmentation::Kernel, 0, 0);
     batch.send(&sender);
-    // 45 kB do not fit the smallest buffer; the kernel may also take one datagram over its limit.
+    // 45 kB do not fit into the smallest buffer; the kernel may also take one datagram beyond its
+    // limit.
     assert!(
         matches!(turn.messages()[0].sent, Sent::Packets(0 | 32)),
         "{:?}",
@@ -153,7 +154,8 @@ fn a_full_send_buffer_is_reported_as_no_room() {
     );
 }
 
-/// Runs `what` where there is only a loopback whose queue holds two packets and lets a hundred bytes a second go.
+/// Runs `what` in a network with only a loopback, whose queue holds two packets and passes a
+/// hundred bytes per second.
 fn on_a_tiny_queue(what: impl FnOnce() + Send) {
     let run = |command: &str| {
         let mut words = command.split(' ');
@@ -189,7 +191,7 @@ fn a_queue_that_throws_away_is_no_room_to_a_socket_that_asks_and_nothing_to_ours
             if asks {
                 set(sender[0].as_fd(), libc::IPPROTO_IP, libc::IP_RECVERR, 1).unwrap();
             }
-            // Somebody has the port, so that nothing comes back.
+            // The port is open, so that no ICMP error comes back.
             let receiver = bound("127.0.0.1:0");
             let to = Destination::new(receiver.local_addr(), None, false);
             for segmentation in [Segmentation::Kernel, Segmentation::None] {
@@ -236,7 +238,7 @@ fn a_run_the_kernel_will_not_cut_goes_packet_by_packet() {
     let (sender, receiver) = ([bound("127.0.0.1:0")], bound("127.0.0.1:0"));
     let to = Destination::new(receiver.local_addr(), None, false);
     let mut turn = Turn::default();
-    // Without a checksum (SO_NO_CHECK) there is nothing to cut by: the kernel says EIO or EINVAL.
+    // Without a checksum (SO_NO_CHECK) the kernel cannot segment: it returns EIO or EINVAL.
     sender[0].set_no_checksum().unwrap();
     let lengths = [900, 900, 100];
     let sent = send(&mut turn, &lengths, &to, Segmentation::Kernel, &sender);

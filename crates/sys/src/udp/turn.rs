@@ -1,4 +1,4 @@
-//! A turn: what many viewers are due at the same moment, sent together.
+//! A turn: the packets that are due to many viewers at the same moment, sent together.
 
 use std::io::IoSlice;
 use std::mem::ManuallyDrop;
@@ -6,30 +6,30 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use super::{Destination, UdpSocket};
 
-/// Most packets of a run: the kernel's bound (`UDP_MAX_SEGMENTS` before Linux 6.9).
+/// The maximum number of packets in a run: the kernel's limit (`UDP_MAX_SEGMENTS`, Linux < 6.9).
 pub const MAX_RUN_PACKETS: usize = 64;
-/// Most bytes of a run: what an IP datagram holds (IPv4's header is the larger loss).
+/// The maximum size of a run in bytes: the UDP payload of an IPv4 datagram (IPv6 allows more).
 pub const MAX_RUN_BYTES: usize = 65_507;
-/// Most messages of one system call (`UIO_MAXIOV`).
+/// The maximum number of messages per system call (`UIO_MAXIOV`).
 const MAX_CALL: usize = 1024;
 
-/// How runs of packets are cut.
+/// How runs of packets are segmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segmentation {
     /// By the kernel: a run is one datagram with a segment size.
     Kernel,
-    /// By us: a packet is a datagram.
+    /// Not at all: each packet is a datagram.
     None,
 }
 
-/// What became of a message.
+/// The outcome of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// Not offered to the kernel yet.
     Waiting,
     /// This many packets were taken; the others found no room and may be offered again.
     Packets(u16),
-    /// The kernel will not have it, with this error number. The first packets were taken.
+    /// The kernel refuses the message with this error number. The first packets were taken.
     Failed {
         /// Packets taken before.
         packets: u16,
@@ -38,24 +38,24 @@ pub enum Sent {
     },
 }
 
-/// A run of packets to one viewer: all as long as the first but the last, which may be shorter.
+/// A run of packets to one viewer, all as long as the first except the last, which may be shorter.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {
-    /// Which of the sockets given to `Turn::send`.
+    /// The index of its socket among those given to `Turn::send`.
     pub socket: u8,
-    /// Whether the kernel may cut the run; otherwise packets go one by one.
+    /// Whether the kernel may segment the run; otherwise packets go one by one.
     pub segmentation: Segmentation,
-    /// Whatever the caller wants to know it by.
+    /// The caller's identifier for it.
     pub tag: u64,
-    /// What became of it.
+    /// Its outcome.
     pub sent: Sent,
-    /// The kernel would not cut the run, so that its packets were offered one by one: this viewer's next
-    /// runs had better be [`Segmentation::None`] at once.
+    /// The kernel refused to segment the run, so its packets were offered one by one: this viewer's
+    /// next runs should use [`Segmentation::None`] at once.
     pub cut_refused: bool,
-    /// When the packets should leave, `CLOCK_MONOTONIC` ns, where the kernel holds them until then (fq,
-    /// and sockets that were told so by [`UdpSocket::hold_packets`]); 0: at once.
+    /// When the packets should leave, in `CLOCK_MONOTONIC` ns; 0: at once. Only held by fq queues,
+    /// for sockets with [`UdpSocket::hold_packets`].
     pub departs: u64,
-    /// First and behind the last packet, in the turn's packets.
+    /// The turn's packets from the first up to (not including) the second.
     packets: (u32, u32),
     /// Bytes of a packet.
     segment: u16,
@@ -68,7 +68,7 @@ impl Message {
     }
 }
 
-/// Memory for turns, kept from one to the next, so that a turn that has had as many packets before allocates nothing.
+/// Reusable memory for turns: a turn with no more packets than an earlier one allocates nothing.
 #[derive(Default)]
 pub struct Turn {
     slices: Vec<IoSlice<'static>>,
@@ -77,27 +77,26 @@ pub struct Turn {
     destinations: Vec<*const Destination>,
     headers: Vec<libc::mmsghdr>,
     controls: Vec<Control>,
-    /// Message and number of packets of each header.
+    /// For each header, its message and number of packets.
     origins: Vec<(u32, u16)>,
     calls: u64,
 }
 
-// SAFETY: the raw pointers in it are dead (lists are empty) whenever no `Batch` borrows it, and a
-// `Batch` borrows everything its pointers point to for its whole life.
+// SAFETY: its raw pointers are gone (the lists are empty) whenever no `Batch` borrows it, and a
+// `Batch` borrows everything to which its pointers refer for its whole life.
 unsafe impl Send for Turn {}
 
 #[derive(Clone, Copy)]
 struct Packet {
-    /// Behind its last slice.
+    /// The end of its slices (exclusive).
     end: u32,
     bytes: u32,
 }
 
-/// Control messages: one with the origin, one with the segment size and one with the time of departure
-/// (24 bytes each).
+/// Control messages: the source address; the segment size and the departure time (24 bytes each).
 type Control = [u64; super::address::ORIGIN_WORDS + 6];
 
-/// A turn being filled: everything put in is borrowed until it is sent.
+/// A turn that is being filled: everything put in is borrowed until it is sent.
 pub struct Batch<'m, 'd> {
     turn: &'m mut Turn,
     slices: ManuallyDrop<Vec<IoSlice<'d>>>,
@@ -105,7 +104,7 @@ pub struct Batch<'m, 'd> {
 }
 
 impl Turn {
-    /// A turn that allocates nothing as long as it holds so many packets at most, of a header and a payload each.
+    /// A turn that allocates nothing for up to `packets` packets, each of a header and a payload.
     pub fn with_room(packets: usize) -> Turn {
         Turn {
             slices: Vec::with_capacity(2 * packets),
@@ -123,8 +122,8 @@ impl Turn {
     pub fn begin<'m, 'd>(&'m mut self) -> Batch<'m, 'd> {
         self.clear();
         let mut slices = ManuallyDrop::new(std::mem::take(&mut self.slices));
-        // SAFETY: the list is empty, so that no slice changes its lifetime; the type's layout does not
-        // depend on it, and the allocation goes over from one vector to the other.
+        // SAFETY: the list is empty, so that no slice changes its lifetime; the type's layout does
+        // not depend on it, and the allocation moves from one vector to the other.
         let slices = unsafe {
             Vec::from_raw_parts(
                 slices.as_mut_ptr().cast::<IoSlice<'d>>(),
@@ -139,7 +138,7 @@ impl Turn {
         }
     }
 
-    /// What became of the messages of the turn last sent.
+    /// The messages of the last turn sent, with their outcomes.
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
@@ -161,12 +160,12 @@ impl Turn {
 }
 
 impl<'d> Batch<'_, 'd> {
-    /// Adds bytes to the packet being made.
+    /// Adds bytes to the current packet.
     pub fn slice(&mut self, bytes: &'d [u8]) {
         self.slices.push(IoSlice::new(bytes));
     }
 
-    /// Ends the packet being made.
+    /// Ends the current packet.
     pub fn end_packet(&mut self) {
         let first = self.turn.packets.last().map_or(0, |packet| packet.end) as usize;
         let bytes = self.slices[first..]
@@ -184,8 +183,8 @@ impl<'d> Batch<'_, 'd> {
         self.turn.packets.len()
     }
 
-    /// The slices of the packets `range`, counted from the batch's first packet: for senders that write
-    /// them to a connection themselves.
+    /// The slices of the packets `range`, counted from the batch's first packet: for senders that
+    /// write them to a connection themselves.
     pub fn slices_of(&self, range: std::ops::Range<usize>) -> &[IoSlice<'d>] {
         let behind = |packet: usize| {
             if packet == 0 {
@@ -197,15 +196,16 @@ impl<'d> Batch<'_, 'd> {
         &self.slices[behind(range.start)..behind(range.end)]
     }
 
-    /// Bytes of a packet.
+    /// Size of a packet in bytes.
     pub fn bytes_of(&self, packet: usize) -> usize {
         self.turn.packets[packet].bytes as usize
     }
 
-    /// Ends the message: the packets ended since the last go to `to` through socket number `socket`.
+    /// Ends the message: the packets ended since the last message go to `to` through the socket
+    /// with the index `socket`.
     ///
-    /// Where the kernel is to segment, the packets must be of equal length but for the last, which may
-    /// be shorter, and no more than [`MAX_RUN_PACKETS`] and [`MAX_RUN_BYTES`]; a run that is not goes
+    /// For segmentation by the kernel, the packets must be of equal length except the last, which
+    /// may be shorter, and within [`MAX_RUN_PACKETS`] and [`MAX_RUN_BYTES`]; otherwise they go
     /// packet by packet.
     pub fn end_message(
         &mut self,
@@ -249,7 +249,7 @@ impl<'d> Batch<'_, 'd> {
         self.turn.destinations.push(to);
     }
 
-    /// Sends what was gathered. What became of it is in [`Turn::messages`] then.
+    /// Sends the gathered messages. Their outcomes are then in [`Turn::messages`].
     pub fn send(mut self, sockets: &[UdpSocket]) {
         self.build_headers();
         let mut at = 0;
@@ -303,7 +303,7 @@ impl<'d> Batch<'_, 'd> {
         turn.origins.push((number, count));
     }
 
-    /// Only when no more are pushed do the control messages stay where they are.
+    /// Sets the pointers to the control messages, which may move until no more are pushed.
     fn point_to_controls(&mut self, from: usize) {
         for (header, control) in self.turn.headers[from..]
             .iter_mut()
@@ -315,8 +315,8 @@ impl<'d> Batch<'_, 'd> {
         }
     }
 
-    /// Offers the packets of a run that the kernel would not cut one by one, at once, so that they leave
-    /// before what follows them.
+    /// Offers the packets of a run that the kernel refused to segment one by one, at once, so that
+    /// they leave before those behind them.
     fn send_uncut(&mut self, number: u32, sockets: &[UdpSocket]) {
         let (first, end) = self.turn.messages[number as usize].packets;
         self.turn.messages[number as usize].cut_refused = true;
@@ -337,8 +337,8 @@ impl<'d> Batch<'_, 'd> {
         self.turn.origins.truncate(from);
     }
 
-    /// Offers the kernel the headers `at..all` as far as they go through one socket; returns the first
-    /// that is still to be offered.
+    /// Offers the kernel the headers `at..all` as far as they go through one socket; returns the
+    /// first that is still to be offered.
     fn send_from(&mut self, at: usize, all: usize, sockets: &[UdpSocket]) -> usize {
         let turn = &mut *self.turn;
         let socket_of =
@@ -374,19 +374,19 @@ impl<'d> Batch<'_, 'd> {
             .unwrap_or(libc::EIO)
         {
             libc::EINTR => at,
-            // No room: not for the others behind it either.
+            // No room: there is none for the messages behind it either.
             libc::EAGAIN | libc::ENOBUFS => {
                 (at..end).for_each(|header| turn.note_no_room(header));
                 end
             }
-            // What a device without checksum offload, or with a smaller MTU, says to a run.
+            // The errors for a run on a device without checksum offload, or with a smaller MTU.
             libc::EIO | libc::EMSGSIZE | libc::EINVAL if packets > 1 => {
                 self.send_uncut(number, sockets);
                 at + 1
             }
             error => {
                 turn.note_failure(at, error);
-                // The other packets of a run that goes one by one share its fate.
+                // The other packets of the same message, sent one by one, fail too.
                 (at + 1..end)
                     .find(|header| turn.origins[*header].0 != number)
                     .unwrap_or(end)
@@ -426,9 +426,9 @@ impl Turn {
 impl Drop for Batch<'_, '_> {
     fn drop(&mut self) {
         self.slices.clear();
-        // SAFETY: the list is empty, so that no slice changes its lifetime; it is not used again here.
+        // SAFETY: the list is empty, so that no slice changes its lifetime; it is not used again.
         let mut slices = unsafe { ManuallyDrop::new(ManuallyDrop::take(&mut self.slices)) };
-        // SAFETY: as in `Turn::begin`: the allocation goes back to where it came from.
+        // SAFETY: as in `Turn::begin`: the allocation returns to where it came from.
         self.turn.slices = unsafe {
             Vec::from_raw_parts(
                 slices.as_mut_ptr().cast::<IoSlice<'static>>(),
@@ -446,7 +446,7 @@ fn header(to: &Destination, slices: &[IoSlice<'_>]) -> libc::mmsghdr {
     let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
     header.msg_hdr.msg_name = to.name.as_ptr().cast_mut().cast();
     header.msg_hdr.msg_namelen = to.name_bytes;
-    // IoSlice has the layout of iovec on Unix (std's promise).
+    // IoSlice has the layout of iovec on Unix (guaranteed by std).
     header.msg_hdr.msg_iov = slices.as_ptr().cast_mut().cast();
     header.msg_hdr.msg_iovlen = slices.len() as _;
     header
@@ -459,7 +459,7 @@ fn control(to: &Destination, segment: Option<u16>, departs: u64) -> Control {
     let mut out = [0u64; super::address::ORIGIN_WORDS + 6];
     let mut words = to.origin_bytes / 8;
     out[..words].copy_from_slice(&to.origin[..words]);
-    // A cmsghdr: its length (of a header of 16 bytes and the value), level and kind; then the value.
+    // A cmsghdr: its length (of the 16-byte header and the value), level and kind; then the value.
     let mut put = |bytes: usize, level: libc::c_int, kind: libc::c_int, value: [u8; 8]| {
         out[words] = 16 + bytes as u64;
         let mut both = [0; 8];

@@ -1,5 +1,5 @@
-//! The least of HTTP/1.1 that a player needs: GET over a connection that is kept. Everything that comes is
-//! bounded.
+//! A minimal HTTP/1.1 client for a player: GET over a persistent connection. Everything it receives
+//! is bounded.
 
 use std::io::ErrorKind;
 use std::net::IpAddr;
@@ -12,35 +12,35 @@ use tokio::time::timeout;
 use crate::connect::connect;
 use crate::trouble::Trouble;
 
-/// Longest head of an answer.
+/// Maximum length of an answer's head.
 const MOST_HEAD: usize = 64 * 1024;
-/// Longest segment that is taken.
+/// Maximum length of a segment.
 const MOST_BODY: u64 = 512 << 20;
-/// Longest playlist or manifest.
+/// Maximum length of a playlist or manifest.
 const MOST_TEXT: u64 = 16 << 20;
-/// How many times the patience with silence an answer may last that comes drop by drop.
+/// Maximum duration of a whole answer, in multiples of the timeout for silence.
 const LONGEST: u32 = 6;
-/// Redirects that are followed.
+/// Maximum number of redirects.
 const MOST_REDIRECTS: u32 = 5;
 
 /// An answer with its body.
 #[derive(Debug, Default)]
 pub(super) struct Fetched {
-    /// What came; nothing where it was only counted.
+    /// The body; empty if it was only counted.
     pub body: Vec<u8>,
-    /// Bytes of the body.
+    /// Length of the body in bytes.
     pub bytes: u64,
-    /// Where it was in the end.
+    /// The URL after redirects.
     pub url: String,
 }
 
-/// A client that keeps its connection while it talks to the same server.
+/// A client that keeps its connection for requests to the same server.
 #[derive(Debug)]
 pub(super) struct Client {
     connection: Option<(String, TcpStream, Vec<u8>)>,
-    /// Silence after which the server counts as dead.
+    /// Timeout for silence of the server.
     patience: Duration,
-    /// Address of this machine that it comes from.
+    /// Source address of its connections.
     source: Option<IpAddr>,
 }
 
@@ -58,7 +58,7 @@ fn protocol(words: impl Into<String>) -> Trouble {
 }
 
 impl Client {
-    /// Waits so long for anything to come.
+    /// Creates a client with this timeout for silence.
     pub fn new(patience: Duration, source: Option<IpAddr>) -> Client {
         Client {
             connection: None,
@@ -74,7 +74,8 @@ impl Client {
         Ok((text, fetched.url))
     }
 
-    /// Fetches a range of bytes (first, count) of `url`, or all of it; keeps the body if asked to.
+    /// Fetches a range of bytes (first, count) of `url`, or all of it. The body is returned only if
+    /// `keep` is set.
     pub async fn get(
         &mut self,
         url: &str,
@@ -84,7 +85,7 @@ impl Client {
         self.bounded(url, range, keep, MOST_BODY).await
     }
 
-    /// The same, of so many bytes at most, and within a bounded time.
+    /// Fetches at most `most` bytes, within a bounded time.
     async fn bounded(
         &mut self,
         url: &str,
@@ -118,7 +119,8 @@ impl Client {
                 .as_ref()
                 .is_some_and(|(to, ..)| *to == authority);
             let answer = match self.ask(&authority, &path, range, keep, most).await {
-                // A server may close a kept connection at any time: asked again on a new one.
+                // A server may close a persistent connection at any time, so the request is
+                // repeated on a new one.
                 Err(Trouble::Io(_)) if kept => {
                     self.connection = None;
                     self.ask(&authority, &path, range, keep, most).await
@@ -188,7 +190,7 @@ impl Client {
                 return Err(protocol(format!("an answer's head over {MOST_HEAD} bytes")));
             }
             if self.read(&mut stream, &mut input).await? == 0 {
-                // So that a kept connection is tried anew.
+                // An I/O error, so that the request is repeated on a new connection.
                 return Err(Trouble::Io(std::io::ErrorKind::UnexpectedEof.into()));
             }
         };
@@ -260,7 +262,7 @@ impl Client {
                 left -= some as u64;
                 body.take(input, some)?;
             }
-            // The line's end after a chunk, and after the last the (empty) trailer's.
+            // The line end after a chunk; after the last chunk, that of the (empty) trailer.
             while input.len() < 2 {
                 if self.read(stream, input).await? == 0 {
                     return Err(cut());
@@ -340,7 +342,7 @@ fn read_head(bytes: &[u8]) -> Result<Head, Trouble> {
     Ok(head)
 }
 
-/// Authority and path of an `http://` address.
+/// Splits an `http://` URL into authority and path.
 fn split(url: &str) -> Result<(String, String), Trouble> {
     let rest = url
         .strip_prefix("http://")
@@ -351,7 +353,7 @@ fn split(url: &str) -> Result<(String, String), Trouble> {
     if authority.is_empty() || authority.contains(char::is_whitespace) {
         return Err(protocol(format!("{url}: an address without a server")));
     }
-    // What people type may hold what a request line may not.
+    // URLs that users type may contain bytes that a request line may not.
     let mut escaped = String::new();
     for byte in path.bytes() {
         match byte {
@@ -365,7 +367,7 @@ fn split(url: &str) -> Result<(String, String), Trouble> {
     Ok((authority.to_owned(), escaped))
 }
 
-/// An address relative to another (RFC 3986 section 5.2, of what playlists hold).
+/// Resolves a reference against a base URL (RFC 3986 section 5.2, as far as playlists need it).
 pub(super) fn join(base: &str, reference: &str) -> String {
     let has_scheme = reference
         .split_once("://")

@@ -1,11 +1,11 @@
 //! A viewer over HTTP: HLS and DASH of stored films.
 //!
-//! | file | what lives there |
+//! | file | contents |
 //! |---|---|
-//! | `client.rs` | GET over a kept connection; addresses |
-//! | `playlist.rs`, `mpd.rs` | what a film's playlists and manifests say |
-//! | `viewer.rs` | fetching by a player's buffer rule |
-//! | `track.rs` | what one track's segments hold, compared with the film |
+//! | `client.rs` | GET over a persistent connection; URLs |
+//! | `playlist.rs`, `mpd.rs` | parsing of playlists and manifests |
+//! | `viewer.rs` | fetching by the rules of a player's buffer |
+//! | `track.rs` | the contents of a track's segments, compared with the film |
 
 mod client;
 mod mpd;
@@ -15,7 +15,7 @@ mod viewer;
 
 pub use viewer::{Options, Watched, watch};
 
-/// A page of text, such as a server's metrics.
+/// Fetches a text, such as a server's metrics.
 pub(crate) async fn fetch_text(
     url: &str,
     patience: std::time::Duration,

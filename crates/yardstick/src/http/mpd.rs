@@ -5,14 +5,14 @@ use roxmltree::{Document, Node, ParsingOptions};
 use super::client::join;
 use super::playlist::{MOST_SEGMENTS, Rendition, Segment, TOLERANCE};
 
-/// Most elements of a manifest.
+/// Maximum number of elements in a manifest.
 const MOST_NODES: u32 = 1_000_000;
 
-/// Reads a manifest that was found at `base`: the best rendition of the picture, and the first of the
-/// sound.
+/// Parses a manifest from the URL `base`. Returns the video rendition with the highest bandwidth
+/// and that of the audio.
 ///
 /// # Errors
-/// It is none, or one that is not played here; in words.
+/// A description of why the text is not a manifest, or is one that is not supported.
 pub(super) fn parse(text: &str, base: &str) -> Result<Vec<Rendition>, String> {
     let options = ParsingOptions {
         nodes_limit: MOST_NODES,
@@ -104,7 +104,7 @@ fn by_template(
             "segments are not described by SegmentTemplate, the only form that is supported".into(),
         );
     }
-    // What the inner one does not say, an outer one may.
+    // An inner SegmentTemplate inherits attributes from outer ones.
     let attribute = |name: &str| templates.iter().find_map(|node| node.attribute(name));
     let number = |name: &str, default: u64| match attribute(name) {
         None => Ok(default),
@@ -173,7 +173,7 @@ fn by_template(
         for number in 0..count as u64 {
             add(number * ticks, ticks)?;
         }
-        // That is what they are on average: pictures do not end where segments should.
+        // This duration is an average, as pictures do not end exactly where segments should.
         rendition.tolerance = i64::MAX;
     }
     if rendition.segments.is_empty() {
@@ -182,7 +182,7 @@ fn by_template(
     Ok(rendition)
 }
 
-/// A template's address (section 5.3.9.4.4).
+/// Fills in a template's identifiers (section 5.3.9.4.4).
 fn fill(template: &str, representation: Node<'_, '_>, number: u64, time: u64) -> String {
     let mut out = String::new();
     let mut parts = template.split('$');
@@ -208,7 +208,7 @@ fn fill(template: &str, representation: Node<'_, '_>, number: u64, time: u64) ->
     out
 }
 
-/// Seconds of an xs:duration such as `PT1H2M3.5S`.
+/// Parses an xs:duration such as `PT1H2M3.5S`, in seconds.
 fn duration(text: &str) -> Option<f64> {
     let rest = text.trim().strip_prefix('P')?;
     let (days, time) = rest.split_once('T').unwrap_or((rest, ""));

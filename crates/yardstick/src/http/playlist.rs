@@ -2,47 +2,49 @@
 
 use super::client::join;
 
-/// Most segments of a playlist: a week of ten seconds each.
+/// Maximum number of segments in a playlist: a week of ten seconds each.
 pub(super) const MOST_SEGMENTS: usize = 100_000;
 
-/// How far a segment may be from its said length: a frame of sound (85 ms of HE-AAC at 24 kHz), that one
-/// encoder's delay may put on either side of the film's beginning, and digits that packagers leave out; ns.
+/// Tolerance of a segment's duration in nanoseconds: an audio frame (85 ms of HE-AAC at 24 kHz),
+/// which an encoder's delay may put on either side of the film's beginning, and digits that
+/// packagers leave out.
 pub(super) const TOLERANCE: i64 = 100_000_000;
 
-/// A piece of a track's media.
+/// A media segment.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Segment {
-    /// Where.
+    /// Its URL.
     pub url: String,
-    /// First byte and count, of a part of it.
+    /// Its byte range, first byte and count; `None`: the whole resource.
     pub range: Option<(u64, u64)>,
-    /// How long the playlist or manifest says it is, ns.
+    /// Its duration according to the playlist or manifest, in nanoseconds.
     pub duration: i64,
-    /// Where it begins by that, ns from the first one.
+    /// Its start, in nanoseconds from the first segment, by the sum of durations or the manifest.
     pub start: i64,
 }
 
-/// A track's pieces in order.
+/// A track's segments in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rendition {
-    /// The initialisation segment, of fragmented MP4.
+    /// The initialisation segment of fragmented MP4.
     pub init: Option<(String, Option<(u64, u64)>)>,
-    /// All of them: only what is stored is played here.
+    /// All segments; only stored films are supported.
     pub segments: Vec<Segment>,
-    /// How far a segment's length may be from what is said of it, ns.
+    /// Tolerance of the segments' durations in nanoseconds.
     pub tolerance: i64,
 }
 
-/// What a playlist is.
+/// A parsed playlist.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Playlist {
-    /// A choice of renditions: address of the best one, and of its sound where that is apart.
+    /// A multivariant playlist: the URLs of the best rendition, and of its audio if that is
+    /// separate.
     Multivariant(String, Option<String>),
-    /// One rendition.
+    /// A media playlist with one rendition.
     Media(Rendition),
 }
 
-/// An attribute of a tag's list (section 4.2).
+/// Returns an attribute from a tag's list (section 4.2).
 fn attribute<'a>(list: &'a str, name: &str) -> Option<&'a str> {
     let mut rest = list;
     while !rest.is_empty() {
@@ -61,7 +63,7 @@ fn attribute<'a>(list: &'a str, name: &str) -> Option<&'a str> {
     None
 }
 
-/// `COUNT[@FIRST]`, following what ended at `next`.
+/// Parses `COUNT[@FIRST]`; without `FIRST` the range begins at `next`.
 fn byte_range(text: &str, next: u64) -> Option<(u64, u64)> {
     let (count, first) = match text.split_once('@') {
         Some((count, first)) => (count, first.trim().parse().ok()?),
@@ -70,7 +72,7 @@ fn byte_range(text: &str, next: u64) -> Option<(u64, u64)> {
     Some((first, count.trim().parse().ok()?))
 }
 
-/// Nanoseconds of decimal seconds.
+/// Parses decimal seconds, in nanoseconds.
 pub(super) fn nanos(seconds: &str) -> Option<i64> {
     let seconds: f64 = seconds.trim().parse().ok()?;
     (0.0..=1e6)
@@ -78,10 +80,10 @@ pub(super) fn nanos(seconds: &str) -> Option<i64> {
         .then(|| (seconds * 1e9).round() as i64)
 }
 
-/// Reads a playlist that was found at `base`.
+/// Parses a playlist from the URL `base`.
 ///
 /// # Errors
-/// It is none, or one that is not played here; in words.
+/// A description of why the text is not a playlist, or is one that is not supported.
 pub(super) fn parse(text: &str, base: &str) -> Result<Playlist, String> {
     let text = text.trim_start_matches('\u{feff}');
     if !text.starts_with("#EXTM3U") {

@@ -1,5 +1,5 @@
-//! What one track's segments hold: whether they are what the playlist says, follow each other, and are the
-//! film's.
+//! The contents of a track's segments: whether they agree with the playlist, are contiguous, and
+//! equal the film.
 
 use super::playlist::{Rendition, Segment};
 use crate::mp4::{Track, fragments, initialisation};
@@ -7,25 +7,26 @@ use crate::reference::{Match, Reference};
 use crate::story::TrackStory;
 use crate::verdict::{Fault, Finding};
 
-/// A hole or an overlap between segments that is noticed, ns: clocks of tracks are rounded.
+/// Gap or overlap between segments above which it is reported, in nanoseconds; tracks' clocks are
+/// rounded.
 const HOLE: i64 = 2_000_000;
-/// What a transport stream's packets begin with, and their length (ISO/IEC 13818-1).
+/// The sync byte of transport stream packets, and their length (ISO/IEC 13818-1).
 const SYNC: u8 = 0x47;
 const TS_PACKET: usize = 188;
 
-/// A rendition as it is played. Where picture and sound come together, it holds both.
+/// A rendition during playback. It may contain both video and audio.
 #[derive(Debug)]
 pub(super) struct Played {
     pub rendition: Rendition,
-    /// Segments fetched.
+    /// Number of segments that have been fetched.
     pub fetched: usize,
-    /// What the initialisation segment says.
+    /// Tracks of the initialisation segment.
     tracks: Vec<Track>,
-    /// One a track of the initialisation segment; one at all where there is none.
+    /// One for each track of the initialisation segment; empty if there is none.
     pub stories: Vec<TrackStory>,
-    /// Where the segment before ended, for each track, ns.
+    /// End of the previous segment for each track, in nanoseconds.
     ends: Vec<Option<i64>>,
-    /// What is against what was said, the first case each.
+    /// Findings; the first case of each fault.
     pub findings: Vec<Finding>,
 }
 
@@ -41,7 +42,8 @@ impl Played {
         }
     }
 
-    /// When the next segment begins by the playlist, ns; the end of all where there is none.
+    /// Returns the start of the next segment according to the playlist, in nanoseconds; after the
+    /// last, the end of the film.
     pub fn buffered(&self) -> i64 {
         let segments = &self.rendition.segments;
         match segments.get(self.fetched) {
@@ -50,7 +52,7 @@ impl Played {
         }
     }
 
-    /// The next segment.
+    /// Returns the next segment.
     pub fn next(&self) -> Option<&Segment> {
         self.rendition.segments.get(self.fetched)
     }
@@ -72,7 +74,7 @@ impl Played {
         ));
     }
 
-    /// Takes the initialisation segment.
+    /// Parses the initialisation segment.
     pub fn begin(&mut self, init: &[u8]) {
         match initialisation(init) {
             Ok(said) => {
@@ -91,7 +93,7 @@ impl Played {
         }
     }
 
-    /// Looks into the next segment, which has come.
+    /// Checks the next segment, which has arrived.
     pub fn look(&mut self, bytes: &[u8], reference: Option<&Reference>) {
         if self.rendition.init.is_none() {
             let is_ts = bytes.chunks(TS_PACKET).all(|packet| packet[0] == SYNC);
@@ -175,7 +177,7 @@ impl Played {
                 }
             }
         }
-        // Where picture and sound come together, one of them is what the playlist's length is of.
+        // With video and audio in one segment, the playlist's duration is that of one of them.
         let off = spans.iter().map(|span| span - said);
         let off = off.min_by_key(|off| off.abs()).unwrap_or(0);
         if off.abs() > self.rendition.tolerance {

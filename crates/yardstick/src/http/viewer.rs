@@ -1,5 +1,5 @@
-//! A player over HTTP: fetches what its buffer has room for, shows it on time, and stalls when it
-//! is empty.
+//! A player over HTTP: fetches while its buffer has room, shows media on time, and stalls when the
+//! buffer is empty.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,55 +18,55 @@ use crate::story::TrackStory;
 use crate::trouble::Trouble;
 use crate::verdict::Finding;
 
-/// How far ahead a player fetches: what hls.js and dash.js have by default.
+/// How far ahead a player fetches, in nanoseconds: the default of hls.js and dash.js.
 const AHEAD: i64 = 30_000_000_000;
-/// Longest wait before it is looked again whether the run is over.
+/// Maximum time between two checks whether the run is over.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How to play.
+/// Options of the player.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long to watch; the film's end otherwise.
+    /// How long to watch; `None`: to the film's end.
     pub duration: Option<Duration>,
-    /// How much must be there before it begins to be shown.
+    /// How much media must be buffered before playback begins.
     pub depth: Duration,
-    /// Silence after which the server counts as dead.
+    /// Timeout for silence of the server.
     pub patience: Duration,
-    /// Whether to look into the segments, or only to count and time them.
+    /// Whether to check the contents of segments, or only to count and time them.
     pub look: bool,
-    /// Address of this machine that the player comes from.
+    /// Source address of the player.
     pub source: Option<IpAddr>,
-    /// Where it is told how far it is.
+    /// Receives the viewer's progress.
     pub progress: Arc<Progress>,
 }
 
-/// What a viewer saw, and what ended it before its time.
+/// The results of a viewer, and the error that ended playback early.
 #[derive(Debug, Default)]
 pub struct Watched {
-    /// Tracks, as far as the segments tell.
+    /// Tracks, as far as the segments show them.
     pub tracks: Vec<TrackStory>,
-    /// Segments that came.
+    /// Number of segments that arrived.
     pub segments: u64,
-    /// Bytes of them.
+    /// Their total length in bytes.
     pub bytes: u64,
-    /// From asking for the playlist to the first segment.
+    /// Time from the request for the playlist to the first segment.
     pub start: Option<Duration>,
-    /// From asking for the playlist to the first picture.
+    /// Time from the request for the playlist to the first picture.
     pub shown: Option<Duration>,
-    /// What was shown.
+    /// What the player showed.
     pub playback: Playback,
-    /// How late segments came.
+    /// Lateness of segments.
     pub late: Histogram,
-    /// How it went, second by second; of those who look into the segments.
+    /// Playback second by second; only if the contents of segments are checked.
     pub course: Course,
-    /// What is not as the playlist says.
+    /// Contradictions between segments and playlist.
     pub findings: Vec<Finding>,
-    /// Why no more came.
+    /// Why playback ended early.
     pub trouble: Option<Trouble>,
 }
 
-/// Plays a film and tells what it was like, however it ended; `over` says that it is to end now, `came` is told of each segment
-/// its bytes and how late it was.
+/// Plays a film and returns the results, however it ended. `over` says whether to end now; `came`
+/// is called for each segment with its length and lateness.
 pub async fn watch(
     url: &str,
     options: &Options,
@@ -98,7 +98,7 @@ pub async fn watch(
     watched
 }
 
-/// The tracks of a film.
+/// Returns the tracks of a film.
 async fn begin(url: &str, client: &mut Client) -> Result<Vec<Played>, Trouble> {
     let wrong = |url: &str, why: String| Trouble::Protocol(format!("{url}: {why}"));
     let (text, found) = client.text(url).await?;
@@ -142,7 +142,7 @@ async fn play(
     (over, mut tell): (impl Fn() -> bool, impl FnMut(u64, Duration)),
 ) -> Result<(), Trouble> {
     let began = tracks.iter().map(Played::buffered).min().unwrap_or(0);
-    // Nothing is shown before enough is there; then every segment is due at its time.
+    // Nothing is shown before enough is buffered; after that, every segment is due at its time.
     let mut player = OnlinePlayer::new(Duration::ZERO);
     let mut shows = false;
     loop {
@@ -151,7 +151,7 @@ async fn play(
         if over() || options.duration.is_some_and(|most| passed >= most) {
             break;
         }
-        // What runs out first is fetched first.
+        // The track whose buffer runs out first is fetched first.
         let next = (0..tracks.len())
             .filter(|number| tracks[*number].next().is_some())
             .min_by_key(|number| tracks[*number].buffered());
@@ -210,7 +210,7 @@ async fn play(
             playback: watched.playback.clone(),
         });
     }
-    // What is fetched is watched to its end.
+    // What has been fetched is watched to its end.
     while shows && !over() {
         let now = reelway_clock::real().nanos();
         let passed = Duration::from_nanos(now.saturating_sub(asked));

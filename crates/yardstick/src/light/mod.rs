@@ -1,6 +1,7 @@
-//! Light viewers: thousands of streams received through a pair of sockets, each judged by its
-//! sequence numbers, its RTP timestamps, and the kernel's times of arrival, without looking into the
-//! packets. For measuring servers, not films. ([`viewer`] has those who ask for the films.)
+//! Light viewers: thousands of streams are received through one pair of sockets. Each is judged by
+//! its sequence numbers, its RTP timestamps and the kernel's arrival times, without looking into
+//! the packets. They measure servers, not films. ([`viewer`] has the viewers that request the
+//! films.)
 
 mod report;
 pub mod viewer;
@@ -21,40 +22,41 @@ use crate::socket::{Inbox, pair};
 use crate::stream::{StreamMeter, Tally};
 use crate::unit::ReceivedUnit;
 
-/// Receive buffer of a socket: a second of some thousand streams.
+/// Receive buffer of a socket in bytes: a second of some thousand streams.
 const RECEIVE: usize = 256 << 20;
-/// What a player holds before it shows the first picture: what comes later than that stops it.
+/// A player's buffer before it shows the first picture. Later arrivals make it stall.
 const PLAYER_BUFFER: Duration = Duration::from_secs(2);
 
-/// What many viewers of one kind of track saw, all together.
+/// The combined results of many viewers of one kind of track.
 #[derive(Clone, Debug, Default)]
 pub struct LightStory {
-    /// Streams that sent anything.
+    /// Number of streams from which anything arrived.
     pub streams: u64,
-    /// Packets that came while the judging lasted.
+    /// Packets that arrived during the measurement.
     pub packets: u64,
-    /// Payload bytes of them.
+    /// Their payload bytes.
     pub bytes: u64,
-    /// Packets that never came, by their sequence numbers.
+    /// Packets that never arrived, by their sequence numbers.
     pub lost: u64,
-    /// Streams in which a packet was missed, or came too late for a player that holds two seconds.
+    /// Streams with a missing packet, or with one that came too late for a player that buffers two
+    /// seconds.
     pub broken: u64,
-    /// Packets that came after a later one, or twice.
+    /// Packets that arrived after a later one, or twice.
     pub disordered: u64,
-    /// How late access units came: the first packet against its time, the last against the end of
-    /// its frame. Each stream is measured from its tenth earliest of a hundred.
+    /// Lateness of access units: the first packet against its time, the last against the end of its
+    /// frame. Each stream is measured from its tenth earliest unit of a hundred.
     pub late: Histogram,
-    /// How long after its time access units were there as a player counts: their times in the film from the
-    /// arrival of the stream's first packet on. Unlike `late` it does not count what varies in how far ahead of
-    /// its time a server sends.
+    /// Lateness of access units as a player sees it: their times in the film count from the arrival
+    /// of the stream's first packet. Unlike `late`, it ignores variations in how far ahead a server
+    /// sends.
     pub behind: Histogram,
-    /// For every packet, how many of its stream came within the millisecond that ends with it.
+    /// For every packet, how many of its stream arrived within the millisecond that ends with it.
     pub bursts: Vec<u64>,
 }
 
 impl LightStory {
-    /// The number of packets within a millisecond that `share` (0 to 1) of all packets do not see
-    /// exceeded.
+    /// Returns the number of packets within a millisecond that is not exceeded for `share` (0 to 1)
+    /// of all packets.
     pub fn burst(&self, share: f64) -> usize {
         let all: u64 = self.bursts.iter().sum();
         let wanted = (all as f64 * share).ceil() as u64;
@@ -67,10 +69,10 @@ impl LightStory {
     }
 }
 
-/// Largest burst told apart.
+/// Largest burst that is counted separately.
 const MOST_BURST: usize = 512;
 
-/// A stream, and when its first packet came, ns since 1970.
+/// A stream, and the arrival of its first packet in ns since 1970.
 #[derive(Debug)]
 struct Watched {
     meter: StreamMeter,
@@ -82,13 +84,13 @@ struct Judge {
     rate: u32,
     streams: HashMap<u32, Watched>,
     story: LightStory,
-    /// What is counted while nothing is judged.
+    /// Counts outside the measurement.
     aside: Tally,
     judged: Tally,
     judging: bool,
-    /// Streams in which something was missed or came too late.
+    /// Streams with a missing or late packet.
     broken: HashSet<u32>,
-    /// Who tells the server what never came, if it is to be told.
+    /// Reports losses to the server, if enabled.
     reporter: Option<Reporter>,
 }
 
@@ -118,7 +120,7 @@ impl Judge {
             reporter.packet(header.ssrc, header.seq, at);
         }
         if judging && !self.judging {
-            // What happened before, such as a slow beginning, is not judged.
+            // Earlier events, such as a slow start, are not judged.
             self.judging = true;
             let all = self.streams.values_mut();
             all.for_each(|stream| stream.meter.forget());
@@ -147,7 +149,7 @@ impl Judge {
         }
     }
 
-    /// All that was judged.
+    /// Returns the results of the measurement.
     fn finish(mut self) -> LightStory {
         if self.judging {
             for (ssrc, stream) in &mut self.streams {
@@ -178,13 +180,13 @@ impl Judge {
     }
 }
 
-/// How long after its time in the film an access unit was there, the time counted from the first packet on.
+/// Returns the lateness of an access unit whose time in the film counts from the first packet.
 fn behind(unit: &ReceivedUnit, began: u64) -> Duration {
     let due = began as i64 + unit.media;
     Duration::from_nanos((unit.last as i64 - due).max(0) as u64)
 }
 
-/// When to judge, ns since 1970; shared with the receiving threads.
+/// The period of the measurement in ns since 1970; shared with the receiving threads.
 #[derive(Debug, Default)]
 struct Window {
     from: AtomicU64,
@@ -192,29 +194,31 @@ struct Window {
     stop: AtomicBool,
 }
 
-/// A pair of sockets for all viewers' streams of one track, with a thread that receives.
+/// A pair of sockets for the streams of all viewers of one track, with a receiving thread.
 #[derive(Debug)]
 pub struct LightReceiver {
     port: u16,
-    /// Bound so that reports sent there are not answered by ICMP; what comes is not read.
+    /// Bound so that incoming reports cause no ICMP errors; nothing is read from it.
     _reports: UdpSocket,
     window: Arc<Window>,
     thread: JoinHandle<io::Result<LightStory>>,
 }
 
 impl LightReceiver {
-    /// Begins to receive on `address`, on any even port or on `port`; `rate` is the RTP clock.
+    /// Starts to receive on `address`, on `port` or, if it is 0, on any even port. `rate` is the
+    /// RTP clock rate.
     ///
     /// # Errors
-    /// The port is taken, or the kernel has no times of arrival.
+    /// The port is in use, or the kernel does not support arrival timestamps.
     pub fn start(address: IpAddr, port: u16, rate: u32) -> io::Result<LightReceiver> {
         LightReceiver::start_reporting(address, port, rate, None)
     }
 
-    /// The same, and tells the server at this address of its, for RTCP, what never came, as players do.
+    /// Like [`LightReceiver::start`], but also reports losses to this RTCP address of the server,
+    /// as players do.
     ///
     /// # Errors
-    /// As of [`LightReceiver::start`].
+    /// Those of [`LightReceiver::start`].
     pub fn start_reporting(
         address: IpAddr,
         port: u16,
@@ -242,19 +246,19 @@ impl LightReceiver {
         })
     }
 
-    /// The RTP port; RTCP is the next one.
+    /// Returns the RTP port; RTCP uses the next one.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Judges from now on.
+    /// Starts the measurement.
     pub fn judge(&self) {
         self.window
             .from
             .store(reelway_clock::real().nanos(), Ordering::Relaxed);
     }
 
-    /// Stops judging, and tells.
+    /// Ends the measurement and returns the results.
     ///
     /// # Errors
     /// The socket failed.
@@ -262,7 +266,7 @@ impl LightReceiver {
         self.window
             .to
             .store(reelway_clock::real().nanos(), Ordering::Relaxed);
-        // What has been sent by now is still taken in.
+        // Time for packets under way.
         std::thread::sleep(Duration::from_millis(100));
         self.window.stop.store(true, Ordering::Relaxed);
         let panicked = || io::Error::other("the receiving thread panicked");
@@ -284,7 +288,7 @@ fn receive(
             Ok(received) => received,
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock if window.stop.load(Ordering::Relaxed) => break,
-                // Reports that nobody reads come back as refused.
+                // Reports that nobody reads cause this error.
                 io::ErrorKind::WouldBlock
                 | io::ErrorKind::Interrupted
                 | io::ErrorKind::ConnectionRefused => continue,
@@ -299,7 +303,7 @@ fn receive(
         for packet in inbox.datagrams(&received) {
             judge.packet(packet, received.at, judging);
         }
-        // A flood must not keep it from ending.
+        // Ends even if packets keep arriving.
         if to > 0 && received.at > to + 100_000_000 {
             break;
         }
@@ -343,7 +347,8 @@ mod tests {
         assert_eq!(story.burst(1.0), 2);
     }
 
-    /// A stream of `frames` pictures of 40 ms, each this many ms before its time in the film.
+    /// A stream of `frames` pictures of 40 ms, each of which arrives `lead` ms before its time in
+    /// the film.
     fn ahead(frames: u32, lead: impl Fn(u32) -> u64) -> LightStory {
         let mut judge = Judge::new(90_000);
         for frame in 0..frames {
@@ -355,7 +360,7 @@ mod tests {
 
     #[test]
     fn what_is_sent_ahead_more_or_less_is_there_when_a_player_needs_it() {
-        // Eight seconds ahead in the middle, and nothing in the end.
+        // Up to eight seconds ahead in the middle, and nothing at the end.
         let story = ahead(1000, |frame| u64::from(frame.min(1000 - frame)) * 16);
         assert!(story.late.max() > PLAYER_BUFFER, "{:?}", story.late.max());
         assert_eq!(story.behind.max(), Duration::ZERO);
@@ -388,7 +393,7 @@ mod tests {
     fn packets_arrive_and_are_counted() {
         let receiver = LightReceiver::start(IpAddr::from([127, 0, 0, 1]), 0, 90_000).unwrap();
         receiver.judge();
-        // The kernel's clock may be behind this process' by less than this.
+        // The kernel's clock may lag behind this process's by less than this.
         std::thread::sleep(Duration::from_millis(20));
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         for seq in 0..10 {

@@ -1,24 +1,24 @@
-//! What light viewers report to the server over RTCP, if they are to: receiver reports (RFC 3550 section 6.4.2) of what
-//! never came, as players send them.
+//! RTCP of light viewers, if enabled: receiver reports of losses (RFC 3550 section 6.4.2), as
+//! players send them.
 
 use std::collections::HashMap;
 use std::net::{SocketAddr, UdpSocket};
 
-/// Between two reports of a stream, ns.
+/// Time between two reports of a stream in nanoseconds.
 const EVERY: u64 = 5_000_000_000;
 
-/// What was counted of one stream.
+/// Counts of one stream.
 #[derive(Debug)]
 struct Counted {
-    /// Sequence numbers from the first to the highest, counted on over their wraps.
+    /// First and highest sequence number, extended beyond 16 bits.
     first: u32,
     highest: u32,
     received: u32,
-    /// When it is reported next, ns.
+    /// Time of the next report in nanoseconds.
     due: u64,
 }
 
-/// Counts, and reports.
+/// Counts packets and sends reports.
 #[derive(Debug)]
 pub(super) struct Reporter {
     socket: UdpSocket,
@@ -27,7 +27,7 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    /// Reports are sent from `socket` to the server's port for RTCP.
+    /// Creates a reporter that sends from `socket` to the server's RTCP address.
     pub fn new(socket: UdpSocket, server: SocketAddr) -> Reporter {
         Reporter {
             socket,
@@ -36,13 +36,13 @@ impl Reporter {
         }
     }
 
-    /// A packet came at `at`, ns; its stream is reported if it is time.
+    /// Counts a packet that arrived at `at` (ns), and sends a report if it is due.
     pub fn packet(&mut self, ssrc: u32, seq: u16, at: u64) {
         let counted = self.streams.entry(ssrc).or_insert(Counted {
             first: seq.into(),
             highest: seq.into(),
             received: 0,
-            // Not all at once.
+            // Spread, so that streams are not reported all at once.
             due: at + EVERY / 2 + u64::from(ssrc) % (EVERY / 2),
         });
         counted.received += 1;
@@ -60,7 +60,7 @@ impl Reporter {
         for word in [1, ssrc, lost, counted.highest, 0, 0, 0] {
             report.extend(word.to_be_bytes());
         }
-        // One that is lost is followed by others.
+        // If a report is lost, the next one replaces it.
         let _ = self.socket.send_to(&report, self.server);
     }
 }
@@ -79,7 +79,7 @@ mod tests {
             .unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut reporter = Reporter::new(socket, server.local_addr().unwrap());
-        // 20 packets a second over a wrap of the sequence numbers; each tenth is missing.
+        // 20 packets per second across a wrap of the sequence numbers; every tenth is missing.
         for nth in 0..220u32 {
             if nth % 10 != 9 {
                 let seq = 65_500u16.wrapping_add(nth as u16);

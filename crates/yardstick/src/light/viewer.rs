@@ -1,26 +1,26 @@
-//! A viewer who asks for a film over RTSP and leaves the receiving to a [`super::LightReceiver`].
+//! A viewer that requests a film over RTSP and leaves reception to a [`super::LightReceiver`].
 
 use crate::rtsp::connection::{Connection, Described};
 use crate::rtsp::description;
 use crate::trouble::Trouble;
 
-/// A track that a film has.
+/// A track of a film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LightMedia {
-    /// Whether it is picture.
+    /// Whether it is video.
     pub is_video: bool,
-    /// RTP clock, Hz.
+    /// RTP clock rate in Hz.
     pub clock_rate: u32,
 }
 
-/// A viewer whose streams play.
+/// A viewer whose streams are playing.
 #[derive(Debug)]
 pub struct LightViewer {
     connection: Connection,
     base: String,
 }
 
-/// Which tracks a film has.
+/// Returns the tracks of a film.
 ///
 /// # Errors
 /// The server cannot be reached, or does not have the film.
@@ -37,19 +37,19 @@ pub async fn describe(url: &str) -> Result<Vec<LightMedia>, Trouble> {
 }
 
 impl LightViewer {
-    /// Plays a film from its beginning; track number n goes to UDP port `ports[n]` (and RTCP to the next), which
-    /// other viewers may share.
+    /// Plays a film from its beginning. Track n is sent to UDP port `ports[n]` (RTCP to the next),
+    /// which other viewers may share.
     ///
     /// # Errors
-    /// The server refused, or did not answer.
+    /// The server refuses or does not answer.
     pub async fn begin(url: &str, ports: &[u16]) -> Result<LightViewer, Trouble> {
         LightViewer::begin_at(url, ports, 0.0).await
     }
 
-    /// The same from `seconds` of the film on.
+    /// Plays a film from `seconds` on.
     ///
     /// # Errors
-    /// The server refused, or did not answer.
+    /// The server refuses or does not answer.
     pub async fn begin_at(url: &str, ports: &[u16], seconds: f64) -> Result<LightViewer, Trouble> {
         let Described {
             mut connection,
@@ -67,10 +67,10 @@ impl LightViewer {
         Ok(LightViewer { connection, base })
     }
 
-    /// Gives a sign of life.
+    /// Sends a keepalive.
     ///
     /// # Errors
-    /// The connection is gone.
+    /// The connection is broken.
     pub async fn alive(&mut self) -> Result<(), Trouble> {
         self.connection
             .request("OPTIONS", &self.base, &[])
@@ -78,10 +78,10 @@ impl LightViewer {
             .map(drop)
     }
 
-    /// Says goodbye.
+    /// Ends the session.
     ///
     /// # Errors
-    /// The connection is gone, or the server did not answer.
+    /// The connection is broken, or the server does not answer.
     pub async fn end(mut self) -> Result<(), Trouble> {
         self.connection
             .request("TEARDOWN", &self.base, &[])

@@ -1,4 +1,4 @@
-//! Who comes when.
+//! Arrival times of viewers.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -6,44 +6,45 @@ use std::time::Duration;
 
 use reelway_determinism::Random;
 
-/// Most lines of a trace.
+/// Maximum number of lines in a trace.
 const MOST_LINES: usize = 1_000_000;
-/// Most viewers of one burst or step.
+/// Maximum number of viewers in a burst or step.
 const MOST_AT_ONCE: u32 = 100_000;
 
-/// When viewers come.
+/// The arrival process of viewers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arrivals {
-    /// Independently of each other, so many a second on average (`poisson:0.25`, the VODCA paper's).
+    /// A Poisson process with this mean rate per second (`poisson:0.25`, as in the VODCA paper).
     Poisson(f64),
-    /// All at once (`burst:500`).
+    /// All at the same time (`burst:500`).
     Burst(u32),
-    /// Some at once, and more at every step (`steps:8+6/10min`, the LVS-cache paper's staircase).
+    /// Some at the start, and more at every step (`steps:8+6/10min`, the staircase of the LVS-cache
+    /// paper).
     Steps {
-        /// At the beginning.
+        /// Viewers at the start.
         first: u32,
-        /// At each step.
+        /// Viewers at each step.
         more: u32,
-        /// From step to step.
+        /// Time between steps.
         every: Duration,
     },
-    /// As somebody wrote them down (`trace:FILE`, a line `SECONDS[,FILM[,WATCHED SECONDS]]` each, films
-    /// counted from 1).
+    /// From a trace (`trace:FILE`, lines of `SECONDS[,FILM[,WATCHED SECONDS]]`, films counted from
+    /// 1).
     Trace(Vec<PlannedVisit>),
 }
 
-/// Somebody who comes.
+/// A planned arrival.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlannedVisit {
-    /// When, from the beginning of the run.
+    /// Time from the start of the run.
     pub at: Duration,
-    /// The film, counted from 0; chosen at random otherwise.
+    /// The film, counted from 0; `None`: chosen at random.
     pub film: Option<usize>,
     /// How long the viewer watches, if given.
     pub watch: Option<Duration>,
 }
 
-/// A length of time with its unit: `500ms`, `10s`, `10min`, `1h`; seconds without.
+/// Parses a duration with its unit: `500ms`, `10s`, `10min`, `1h`; without a unit, in seconds.
 pub(super) fn length(text: &str) -> Option<Duration> {
     let digits = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -146,7 +147,7 @@ fn wish(line: &str) -> Option<PlannedVisit> {
 }
 
 impl Arrivals {
-    /// Those who come, in order of time; without an end where none is in the nature of it.
+    /// Returns the arrivals in order of time; the iterator is endless if the process is.
     pub(super) fn wishes(&self, seed: u64) -> Box<dyn Iterator<Item = PlannedVisit> + Send> {
         let at = |at| PlannedVisit {
             at,
@@ -174,7 +175,7 @@ impl Arrivals {
         }
     }
 
-    /// Whether somebody comes for ever, if nobody says how many or how long.
+    /// Whether viewers arrive endlessly if neither their number nor the duration is limited.
     pub fn is_endless(&self) -> bool {
         matches!(self, Arrivals::Poisson(_) | Arrivals::Steps { .. })
     }
@@ -203,7 +204,7 @@ mod tests {
         let times = times("poisson:4", 40_000);
         let rate = times.len() as f64 / times[times.len() - 1];
         assert!((3.9..4.1).contains(&rate), "{rate}");
-        // The gaps of a Poisson process vary as much as they are long.
+        // In a Poisson process, the standard deviation of the gaps equals their mean.
         let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;

@@ -1,45 +1,45 @@
-//! The largest number of viewers of which none is harmed, by bisection. A number is too many when one viewer
-//! of it is harmed or turned away; the whole search is repeated, as the papers' figures are means of five
-//! runs.
+//! Search for the largest number of viewers of whom none is harmed, by bisection. A number is too
+//! large if one of its viewers is harmed or refused. The whole search is repeated, as the papers'
+//! figures are means of five runs.
 
-/// What a search found.
+/// Results of a search.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Limit {
     /// The largest number that went well in each run.
     pub runs: Vec<u32>,
-    /// Every number tried, in order: run (from 1), viewers, how many were harmed or refused.
+    /// All tries in order: run (from 1), number of viewers, how many of them were harmed or
+    /// refused.
     pub tried: Vec<(u32, u32, usize)>,
-    /// The search was ended by its upper bound: the true limit is higher.
+    /// Whether the search reached its upper bound; if so, the true limit is higher.
     pub bounded: bool,
 }
 
 impl Limit {
-    /// Mean of the runs.
+    /// Returns the mean of the runs.
     pub fn mean(&self) -> f64 {
         self.runs.iter().copied().map(f64::from).sum::<f64>() / (self.runs.len().max(1)) as f64
     }
 
-    /// Smallest and largest of the runs.
+    /// Returns the smallest and the largest result.
     pub fn spread(&self) -> (u32, u32) {
         let least = self.runs.iter().copied().min().unwrap_or(0);
         (least, self.runs.iter().copied().max().unwrap_or(0))
     }
 }
 
-/// The next number to be tried, or the answer, of one run: between a number that went well and one that
-/// did not.
+/// The bisection of one run, between a number that went well and one that did not.
 #[derive(Clone, Copy, Debug)]
 pub struct Bisection {
     well: u32,
     harmed: Option<u32>,
     next: u32,
     most: u32,
-    /// The answer is right within one part in so many.
+    /// Reciprocal of the result's relative precision.
     fineness: u32,
 }
 
 impl Bisection {
-    /// Begins with `first` viewers and goes up to `most`.
+    /// Starts with `first` viewers and tries up to `most`.
     pub fn new(first: u32, most: u32) -> Bisection {
         Bisection {
             well: 0,
@@ -50,22 +50,22 @@ impl Bisection {
         }
     }
 
-    /// How many are to be tried now; nothing when it is found.
+    /// Returns the number to try now; `None` when the search is complete.
     pub fn next(&self) -> Option<u32> {
         (self.next > 0).then_some(self.next)
     }
 
-    /// The largest number that went well until now.
+    /// Returns the largest number that has gone well so far.
     pub fn well(&self) -> u32 {
         self.well
     }
 
-    /// Nothing was too many.
+    /// Whether no number was too large.
     pub fn is_bounded(&self) -> bool {
         self.harmed.is_none()
     }
 
-    /// How it went with the number that was to be tried.
+    /// Enters the result of the number that was tried.
     pub fn told(&mut self, well: bool) {
         if well {
             self.well = self.next;

@@ -1,17 +1,17 @@
-//! Virtual viewers (the VODCA paper's virtual load): as many as possible on a core. They ask for films
-//! as people do (who comes when, which film, for how long, who pauses, seeks, plays fast), count and time
-//! what comes, and decode nothing.
+//! Virtual viewers (the VODCA paper's virtual load): as many as possible on a core. They request
+//! films as people do (arrivals, choice of films, watching times, pauses, seeks, fast play), count
+//! and time packets, and decode nothing.
 //!
-//! | file | what lives there |
+//! | file | contents |
 //! |---|---|
-//! | `arrivals.rs`, `plan.rs` | who comes when and does what, from a seed; pure |
-//! | `run.rs` | the run: viewers begin when they are due, a sample is taken every second |
+//! | `arrivals.rs`, `plan.rs` | the arrivals and actions of viewers, from a seed; pure |
+//! | `run.rs` | the run: starts viewers at their times, and takes a sample every second |
 //! | `rtsp.rs` | one viewer's control connection |
-//! | `receiver.rs`, `viewing.rs` | threads that receive for thousands; what one viewer got |
-//! | `probe.rs` | how wrong the yardstick's own times are |
-//! | `sources.rs` | which addresses they come from; pure |
-//! | `limit.rs` | the search for the largest number; pure |
-//! | `sample.rs`, `story.rs` | what is told of each second, and in the end |
+//! | `receiver.rs`, `viewing.rs` | threads that receive for thousands; results of one viewer |
+//! | `probe.rs` | the error of the yardstick's own timestamps |
+//! | `sources.rs` | the source addresses of viewers; pure |
+//! | `limit.rs` | the search for the largest number of viewers; pure |
+//! | `sample.rs`, `story.rs` | the results of each second, and of the whole run |
 
 mod arrivals;
 mod limit;

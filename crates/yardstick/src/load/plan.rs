@@ -1,4 +1,4 @@
-//! What each viewer does, from the seed alone.
+//! The plan of each viewer, derived from the seed alone.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use reelway_determinism::Random;
 
 use super::arrivals::{Arrivals, PlannedVisit, length};
 
-/// Which film a viewer takes.
+/// How viewers choose films.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Choice {
-    /// All films alike (`even`).
+    /// All films with equal probability (`even`).
     Even,
     /// The n-th film with a weight of 1/n^a (`zipf:0.8`).
     Zipf(f64),
-    /// By these weights, one a film (`weights:5,3,1`).
+    /// By these weights, one for each film (`weights:5,3,1`).
     Weights(Vec<f64>),
 }
 
@@ -45,7 +45,7 @@ impl FromStr for Choice {
 }
 
 impl Choice {
-    /// The weights of so many films.
+    /// Returns the weights of this many films.
     fn weights(&self, films: usize) -> Vec<f64> {
         match self {
             Choice::Even => vec![1.0; films],
@@ -60,11 +60,11 @@ impl Choice {
 pub enum Watch {
     /// To the film's end (`film`).
     Film,
-    /// So long (`10min`), or to the film's end.
+    /// For this time (`10min`), or to the film's end.
     For(Duration),
-    /// Exponentially distributed around a mean (`exp:10min`).
+    /// Exponentially distributed with this mean (`exp:10min`).
     Exponential(Duration),
-    /// Anything from one to the other (`1min-20min`).
+    /// Uniformly distributed between these times (`1min-20min`).
     Between(Duration, Duration),
 }
 
@@ -113,30 +113,30 @@ impl Watch {
     }
 }
 
-/// Shares of the viewers, 0 to 1.
+/// Shares of viewers with certain habits, 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Habits {
-    /// Who pause once.
+    /// Viewers who pause once.
     pub pause: f64,
-    /// Who seek once.
+    /// Viewers who seek once.
     pub seek: f64,
-    /// Who play fast for a while.
+    /// Viewers who play fast for a while.
     pub fast: f64,
 }
 
-/// What a viewer does beside watching.
+/// An action of a viewer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Deed {
-    /// Stops for so long.
+    /// Pauses for this time.
     Pause(Duration),
-    /// Goes to this share of the film's length.
+    /// Seeks to this fraction of the film's length.
     Seek(f64),
-    /// Plays fast for so long.
+    /// Plays fast for this time.
     Fast(Duration),
 }
 
 impl Deed {
-    /// The same, shorter or longer.
+    /// Returns the action with its duration scaled.
     pub(super) fn scaled(self, scale: f64) -> Deed {
         match self {
             Deed::Pause(long) => Deed::Pause(long.mul_f64(scale)),
@@ -146,50 +146,50 @@ impl Deed {
     }
 }
 
-/// A viewer's film, from its beginning to where they leave.
+/// A visit: one film that a viewer watches, from its beginning until they leave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Visit {
-    /// Counted from 0, each by itself.
+    /// Number of the visit, counted from 0.
     pub number: usize,
-    /// Whose it is, counted from 0.
+    /// Number of the viewer, counted from 0.
     pub viewer: usize,
-    /// When the viewer arrives.
+    /// Time of arrival.
     pub at: Duration,
-    /// Which film, counted from 0.
+    /// Number of the film, counted from 0.
     pub film: usize,
-    /// How long the viewer watches; to the end otherwise.
+    /// How long the viewer watches; `None`: to the end.
     pub watch: Option<Duration>,
     /// Actions and their times, from the film's first packet.
     pub deeds: Vec<(Duration, Deed)>,
 }
 
-/// Viewers, and what they do.
+/// A population of viewers and their behaviour.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// When they come.
+    /// The arrival process.
     pub arrivals: Arrivals,
-    /// How many at most.
+    /// Maximum number of viewers.
     pub viewers: Option<usize>,
-    /// Which film they take.
+    /// How they choose films.
     pub choice: Choice,
     /// How long they watch.
     pub watch: Watch,
-    /// What they do.
+    /// What they do while watching.
     pub habits: Habits,
-    /// What all of it comes from.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// If no watching time is given, a viewer's actions happen within this.
+/// If no watching time is given, a viewer's actions take place within this time.
 pub(super) const USUAL: Duration = Duration::from_secs(60);
-/// Most viewers of a run.
+/// Maximum number of viewers in a run.
 const MOST: usize = 1_000_000;
 
 impl Plan {
-    /// The viewers of so many films, in order of time.
+    /// Returns the visits in order of time, for this many films.
     ///
     /// # Errors
-    /// The plan asks for films that are not there; in words.
+    /// A description of why the plan does not fit the number of films.
     pub fn visits(
         &self,
         films: usize,
@@ -215,7 +215,7 @@ impl Plan {
             .map(move |(number, wish)| draw(number, number, &wish)))
     }
 
-    /// What viewers see who begin again: by number of the visit, viewer, and time.
+    /// Returns a function that draws repeated visits: by number of the visit, viewer and time.
     pub(super) fn further(
         &self,
         films: usize,
@@ -231,7 +231,8 @@ impl Plan {
         }
     }
 
-    /// Draws visits of films with these weights, each from its number alone.
+    /// Returns a function that draws visits of films with these weights, each from its number
+    /// alone.
     fn draw(
         &self,
         weights: &[f64],
@@ -239,7 +240,7 @@ impl Plan {
         let (seed, watch, habits) = (self.seed, self.watch, self.habits);
         let weights = weights.to_vec();
         move |number, viewer, wish| {
-            // Always drawn in this order, so that one viewer's habits do not change another's.
+            // Always drawn in this order, so that one habit does not change the draws of another.
             let mut random = Random::nth(seed, number as u64 + 1);
             let film = random.pick(&weights);
             let drawn = watch.draw(&mut random);

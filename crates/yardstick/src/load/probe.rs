@@ -1,5 +1,6 @@
-//! How wrong the yardstick's own times are: while a run lasts, packets are sent to itself, and the kernel's
-//! time of arrival, by which everything is judged, is held against the moment of sending.
+//! The error of the yardstick's own timestamps. During a run, packets are sent to itself, and the
+//! kernel's arrival timestamp, on which all judgements are based, is compared with the time of
+//! sending.
 
 use std::io;
 use std::net::UdpSocket;
@@ -14,7 +15,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use crate::histogram::Histogram;
 use crate::socket::Inbox;
 
-/// From probe to probe.
+/// Time between two probes.
 const EVERY: Duration = Duration::from_millis(20);
 
 /// A thread that probes.
@@ -26,7 +27,7 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// Begins.
+    /// Starts the thread.
     pub fn start() -> io::Result<Probe> {
         let socket = UdpSocket::bind("127.0.0.1:0")?;
         socket.connect(socket.local_addr()?)?;
@@ -56,7 +57,7 @@ impl Probe {
         })
     }
 
-    /// What was found.
+    /// Stops the thread and returns the errors.
     pub fn finish(self) -> Histogram {
         self.stop.store(true, Ordering::Relaxed);
         let _ = self.thread.join();
@@ -66,13 +67,13 @@ impl Probe {
     }
 }
 
-/// How far the kernel's time of arrival is from the moment of sending, the way through the kernel
-/// included.
+/// Returns the difference between the kernel's arrival timestamp and the time of sending, including
+/// the path through the kernel.
 fn probe(socket: &UdpSocket, inbox: &mut Inbox) -> Option<Duration> {
     let before = reelway_clock::real().nanos();
     socket.send(&before.to_be_bytes()).ok()?;
     let received = inbox.receive(socket.as_raw_fd()).ok()?;
-    // An earlier one that was given up may come late.
+    // A late packet of an earlier probe does not count.
     let mine = inbox.datagrams(&received).next() == Some(&before.to_be_bytes());
     mine.then(|| Duration::from_nanos(received.at.abs_diff(before)))
 }
@@ -83,10 +84,10 @@ mod tests {
 
     #[test]
     fn errors_are_found_and_counted() {
-        // However short a run is, it is probed once.
+        // Even the shortest run has one probe.
         let errors = Probe::start().unwrap().finish();
         assert!(errors.count() > 0);
-        // The clocks are the same: an hour would be another clock.
+        // A difference of an hour would mean that the clocks differ.
         assert!(errors.percentile(0.5) < Duration::from_secs(3600));
     }
 }

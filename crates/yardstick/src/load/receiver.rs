@@ -1,5 +1,5 @@
-//! A thread that receives for thousands of viewers: through one pair of sockets where the server names
-//! each stream's SSRC, through a pair a stream where it does not.
+//! A thread that receives for thousands of viewers: through one pair of sockets if the server
+//! announces each stream's SSRC, else through one pair per stream.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,24 +19,24 @@ use crate::packet::{Header, parse};
 use crate::reports;
 use crate::socket::{Inbox, pair};
 
-/// Receive buffer of the shared socket: a quarter of a second of some thousand streams; the kernel gives
-/// what it may.
+/// Receive buffer of the shared socket in bytes: a quarter of a second of some thousand streams, as
+/// far as the kernel grants it.
 const SHARED_BUFFER: usize = 256 << 20;
-/// Of a stream's own: a second of 16 Mb/s.
+/// Receive buffer of a stream's own socket in bytes: a second of 16 Mb/s.
 const OWN_BUFFER: usize = 2 << 20;
-/// Datagrams (or runs of them) taken from a socket before the others have their turn.
+/// Datagrams (or GRO runs of them) that are read from a socket before the others have their turn.
 const TURN: usize = 64;
-/// How long a command waits at most where nothing comes.
+/// Maximum wait of a command while no packets arrive.
 const TICK_MS: u8 = 10;
 
-/// How a viewer's packets are told from others'.
+/// How a viewer's packets are distinguished from those of others.
 #[derive(Debug)]
 pub(super) enum Way {
-    /// They come through the shared pair, with these SSRCs.
+    /// They arrive through the shared pair, with these SSRCs.
     Shared(Vec<u32>),
-    /// Each track through a pair of its own.
+    /// Each track has a pair of sockets of its own.
     Own(Vec<(UdpSocket, UdpSocket)>),
-    /// The viewer's own task hands them in: [`Receiver::packet`].
+    /// The viewer's own task passes them on with [`Receiver::packet`].
     HandedIn,
 }
 
@@ -59,16 +59,16 @@ enum Command {
     Stop,
 }
 
-/// What all viewers of a thread got until now.
+/// What all viewers of a thread have received so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sampled {
     pub packets: u64,
     pub bytes: u64,
     pub lost: u64,
     pub late: Histogram,
-    /// Viewers present who were harmed.
+    /// Current viewers who have been harmed.
     pub harmed: usize,
-    /// Packets that the yardstick itself had no room for.
+    /// Packets that the yardstick's own sockets had no room for.
     pub dropped: u64,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// Begins to receive on free ports of all addresses.
+    /// Starts to receive on free ports of all addresses.
     pub fn start() -> io::Result<Receiver> {
         let (rtp, rtcp) = open_pair(SHARED_BUFFER)?;
         let port = rtp.local_addr()?.port();
@@ -97,12 +97,12 @@ impl Receiver {
         })
     }
 
-    /// The shared RTP port; RTCP is the next one.
+    /// Returns the shared RTP port; RTCP uses the next one.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Receives for a viewer from now on; whether their SSRCs were free.
+    /// Starts to receive for a viewer. Returns whether their SSRCs were unused.
     pub async fn add(
         &self,
         viewer: usize,
@@ -123,34 +123,35 @@ impl Receiver {
         answer.await.unwrap_or(false)
     }
 
-    /// A packet of `bytes` payload came for a viewer's track at `at`, ns since 1970.
+    /// Passes on a packet with `bytes` of payload that arrived for a viewer's track at `at`, in ns
+    /// since 1970.
     pub fn packet(&self, viewer: usize, track: usize, header: Header, bytes: usize, at: u64) {
         self.tell(Command::Packet(viewer, track, header, bytes, at));
     }
 
-    /// A viewer's track said goodbye.
+    /// Records the BYE of a viewer's track.
     pub fn bye(&self, viewer: usize, track: usize) {
         self.tell(Command::Bye(viewer, track));
     }
 
-    /// Sets the viewer's packets aside: they are about to ask for something else.
+    /// Holds back the viewer's packets, as they are about to make another request.
     pub fn hold(&self, viewer: usize) {
         self.tell(Command::Hold(viewer));
     }
 
-    /// The viewer plays from there.
+    /// Records the place from which the viewer plays.
     pub fn play(&self, viewer: usize, place: PlayAnswer) {
         self.tell(Command::Play(viewer, place));
     }
 
-    /// What the viewer got; reception ends.
+    /// Ends reception for a viewer and returns the results.
     pub async fn end(&self, viewer: usize) -> ViewerResult {
         let (seen, answer) = oneshot::channel();
         self.tell(Command::End(viewer, seen));
         answer.await.unwrap_or_default()
     }
 
-    /// What all got.
+    /// Returns what all viewers have received.
     pub async fn sample(&self) -> Sampled {
         let (sampled, answer) = oneshot::channel();
         self.tell(Command::Sample(sampled));
@@ -165,29 +166,29 @@ impl Receiver {
     }
 
     fn tell(&self, command: Command) {
-        // A thread that has failed says so when it is stopped.
+        // The error of a failed thread is returned by `stop`.
         let _ = self.commands.send(command);
     }
 }
 
-/// A pair of sockets of all addresses.
+/// Opens a pair of sockets on all addresses.
 fn open_pair(buffer: usize) -> io::Result<(UdpSocket, UdpSocket)> {
     pair(Ipv6Addr::UNSPECIFIED.into(), 0, buffer)
         .or_else(|_| pair(Ipv4Addr::UNSPECIFIED.into(), 0, buffer))
 }
 
-/// A pair for one stream.
+/// Opens a pair of sockets for one stream.
 pub(super) fn own_pair() -> io::Result<(UdpSocket, UdpSocket)> {
     open_pair(OWN_BUFFER)
 }
 
-/// A socket and whose it is: nobody's own is shared.
+/// A socket and the viewer and track that own it; the shared sockets have no owner.
 #[derive(Debug)]
 struct Port {
     socket: UdpSocket,
     is_rtcp: bool,
     owner: Option<(usize, usize)>,
-    /// Its own count of what it dropped.
+    /// The kernel's count of packets that the socket dropped.
     dropped: u32,
 }
 
@@ -196,11 +197,12 @@ struct State {
     ports: HashMap<u64, Port>,
     next_port: u64,
     viewers: HashMap<usize, (Viewing, Vec<u32>, Vec<u64>)>,
-    /// Viewer and track of an SSRC on the shared pair.
+    /// Viewer and track of each SSRC on the shared pair.
     ssrcs: HashMap<u32, (usize, usize)>,
-    /// Goodbyes, when they came, and of whose stream: they count when everything that came before them has been taken.
+    /// BYEs: time of arrival, viewer and track. They take effect when all earlier packets have been
+    /// read.
     byes: Vec<(u64, usize, usize)>,
-    /// What those who left got.
+    /// Totals of viewers who have left.
     gone: Sampled,
 }
 
@@ -249,7 +251,7 @@ impl State {
                 Err(nix::errno::Errno::EINTR) => 0,
                 Err(error) => return Err(error.into()),
             };
-            // Before the packets: whoever asked for them was here before they came.
+            // Commands come first, so that viewers are known before their packets are read.
             loop {
                 match queue.try_recv() {
                     Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return Ok(()),
@@ -356,7 +358,7 @@ impl State {
         for port in ports {
             if let Some(port) = self.ports.remove(&port) {
                 self.gone.dropped += u64::from(port.dropped);
-                // Closing it would do as well.
+                // Redundant, as closing the socket does the same.
                 let _ = self.epoll.delete(&port.socket);
             }
         }
@@ -368,7 +370,8 @@ impl State {
         seen
     }
 
-    /// Takes what a socket has. Where that is more than it may have in its turn: when the last came that was taken.
+    /// Reads what a socket has, for one turn at most. If more may be left, returns the arrival time
+    /// of the last packet read.
     fn take(&mut self, port: u64, inbox: &mut Inbox) -> io::Result<Option<u64>> {
         let mut latest = None;
         for _ in 0..TURN {
@@ -379,7 +382,7 @@ impl State {
                 Ok(received) => received,
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return Ok(None),
-                    // Reports that nobody reads come back as refused.
+                    // Reports that nobody reads cause this error.
                     io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused => continue,
                     _ => return Err(error),
                 },
@@ -394,7 +397,8 @@ impl State {
                 continue;
             }
             latest = Some(received.at);
-            // The packets of a run are of one stream mostly: it is looked up when it changes.
+            // Consecutive packets are mostly of one stream, so it is looked up only when it
+            // changes.
             let mut run: Option<(u32, usize, &mut Viewing)> = None;
             for (header, payload) in datagrams.by_ref().filter_map(parse) {
                 if run.as_ref().is_none_or(|(ssrc, ..)| *ssrc != header.ssrc) {
@@ -413,7 +417,8 @@ impl State {
     }
 
     fn report(&mut self, datagram: &[u8], owner: Option<(usize, usize)>, at: u64) {
-        // The sender of a compound is in its first packet, whatever that is (RFC 3550 section 6.4).
+        // The sender of a compound packet is in its first packet, of whatever type (RFC 3550
+        // section 6.4).
         let sender = datagram
             .get(4..8)
             .map(|bytes| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
@@ -429,8 +434,8 @@ impl State {
         }
     }
 
-    /// Streams have ended whose goodbyes came before `behind`, up to which everything else was taken; `None`: up to now. After
-    /// a standstill of this thread, reports would overtake packets otherwise.
+    /// Applies the BYEs that arrived before `behind`, up to which all packets have been read;
+    /// `None`: all BYEs. Otherwise BYEs would overtake packets after a standstill of this thread.
     fn say_goodbye(&mut self, behind: Option<u64>) {
         let State { byes, viewers, .. } = self;
         byes.retain(|(at, viewer, track)| {

@@ -1,5 +1,5 @@
-//! A virtual viewer's control connection over RTSP. The media comes over UDP to a [`Receiver`], or in
-//! this connection, and is handed on to it.
+//! A virtual viewer's RTSP control connection. The media arrives over UDP at a [`Receiver`], or in
+//! this connection, from where it is passed on to it.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,37 +17,37 @@ use crate::rtsp::connection::{Answer, Connection, Described, Incoming};
 use crate::rtsp::description::{self, Media};
 use crate::trouble::Trouble;
 
-/// Signs of life are given this often; every server waits longer.
+/// Time between keepalives; every server's timeout is longer.
 const KEEPALIVE: Duration = Duration::from_secs(20);
-/// How often a viewer looks around.
+/// Maximum time between two checks.
 const LOOK: Duration = Duration::from_millis(500);
-/// Silence after which a film whose end has come counts as ended, for servers that do not say so.
+/// Silence after which a film at its end counts as ended, for servers that send no BYE.
 const END: Duration = Duration::from_secs(1);
-/// How near to the film's end its last access unit is, ns.
+/// Maximum distance of the last access unit from the film's end, in nanoseconds.
 const NEAR_END: i64 = 1_000_000_000;
-/// What is asked for by those who play fast.
+/// The scale that viewers request for fast play.
 const FAST: f64 = 4.0;
 
-/// What all viewers share.
+/// State shared by all viewers.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub receivers: Vec<Receiver>,
     pub depth: Duration,
     pub patience: Duration,
-    /// Everything comes in the control connection.
+    /// Whether media arrives in the control connection.
     pub tcp: bool,
-    /// The run is over: everybody leaves.
+    /// Whether the run is over and everybody leaves.
     pub over: AtomicBool,
-    /// A server did not name its SSRCs: each viewer takes sockets of their own.
+    /// Whether a server did not announce its SSRCs, so that each viewer uses sockets of their own.
     pub own: AtomicBool,
-    /// When the run began, ns since 1970.
+    /// Start of the run in ns since 1970.
     pub began: u64,
-    /// What those who play over HTTP got.
+    /// What viewers over HTTP have received.
     pub over_http: Mutex<Sampled>,
 }
 
 impl Shared {
-    /// Seconds from the beginning of the run.
+    /// Returns the seconds since the start of the run.
     pub fn at(&self) -> f64 {
         reelway_clock::real().nanos().saturating_sub(self.began) as f64 / 1e9
     }
@@ -62,20 +62,20 @@ impl Shared {
     }
 }
 
-/// What a viewer tells.
+/// The results of a viewer.
 #[derive(Debug, Default)]
 pub(super) struct ViewerReport {
     pub seen: ViewerResult,
     pub trouble: Option<Trouble>,
-    /// The server ended the film so many ns before its end.
+    /// By how many nanoseconds the server ended the film too early.
     pub short: Option<i64>,
     pub events: Vec<(f64, String)>,
 }
 
-/// Most that is noted of a viewer.
+/// Maximum number of events per viewer.
 const MOST_EVENTS: usize = 100;
 
-/// Plays as the visit has it.
+/// Plays a film as the visit says.
 pub(super) async fn watch(
     visit: &Visit,
     url: &str,
@@ -95,7 +95,7 @@ pub(super) async fn watch(
     told.trouble = viewer.watch(visit, &mut told.events).await.err();
     told.short = viewer.short();
     if told.trouble.is_none() {
-        // A server that does not answer goodbye has still served the film.
+        // If the server does not answer TEARDOWN, it has still served the film.
         let _ = viewer
             .connection
             .request("TEARDOWN", &viewer.base, &[])
@@ -110,12 +110,12 @@ struct Viewer<'a> {
     connection: Connection,
     base: String,
     controls: Vec<String>,
-    /// The film's end, ns.
+    /// The film's end in nanoseconds.
     to: Option<i64>,
     receiver: &'a Receiver,
     shared: &'a Shared,
     live: Arc<Live>,
-    /// The viewer has played fast: RTP's clock no longer shows the film's time.
+    /// Whether the viewer has played fast; if so, RTP timestamps no longer show the film's time.
     was_fast: bool,
 }
 
@@ -136,8 +136,8 @@ async fn begin<'a>(
     }
 }
 
-/// Everything before PLAY; `None`: the streams cannot be told from others', so they need sockets of
-/// their own.
+/// Performs everything before PLAY. Returns `None` if the streams cannot be distinguished from
+/// others, so that they need sockets of their own.
 async fn set_up<'a>(
     number: usize,
     url: &str,
@@ -197,7 +197,7 @@ async fn set_up<'a>(
         if !named {
             shared.own.store(true, Ordering::Relaxed);
         }
-        // Where another stream has the same SSRC by chance, this one needs its own sockets, too.
+        // If another stream happens to have the same SSRC, this one needs sockets of its own, too.
         if !named
             || !receiver
                 .add(number, clocks, way, shared.depth, Arc::clone(&live))
@@ -225,7 +225,8 @@ async fn set_up<'a>(
 }
 
 impl Viewer<'_> {
-    /// Asks to play, by default from `from` (ns); where it plays from.
+    /// Sends PLAY, and starts to judge from the place in the answer (by default `from`, in
+    /// nanoseconds).
     async fn play(&mut self, headers: &[&str], from: i64) -> Result<Answer, Trouble> {
         let asked = reelway_clock::real().nanos();
         let answer = self.connection.request("PLAY", &self.base, headers).await?;
@@ -245,7 +246,8 @@ impl Viewer<'_> {
             tracks,
         };
         self.receiver.play(self.number, place);
-        // The silence of a pause ends here, and not only when the receiver has learned that it does.
+        // Ends the silence of a pause at once, not only when the receiver has processed the
+        // command.
         let now = reelway_clock::real().nanos();
         self.live.last.fetch_max(now, Ordering::Relaxed);
         Ok(answer)
@@ -259,7 +261,7 @@ impl Viewer<'_> {
         self.to.is_some_and(|to| self.newest() > to - NEAR_END)
     }
 
-    /// By how much the server ended the film too early, if it did, ns.
+    /// Returns by how many nanoseconds the server ended the film too early, if it did.
     fn short(&self) -> Option<i64> {
         let ended = self.live.bye.load(Ordering::Relaxed);
         let short = self.to? - self.newest();
@@ -274,7 +276,7 @@ impl Viewer<'_> {
         let began = reelway_clock::now();
         let mut alive = began;
         let scale = match (visit.watch, self.to) {
-            // Where only the film bounds it, all is to happen within the film.
+            // If only the film limits the visit, all actions must fit into the film.
             (None, Some(to)) => (to as f64 / 1e9 / USUAL.as_secs_f64()).min(1.0),
             _ => 1.0,
         };
@@ -339,7 +341,7 @@ impl Viewer<'_> {
         let seek = match deed {
             Deed::Seek(share) => match self.to {
                 Some(to) => Some(to as f64 / 1e9 * share),
-                // Nobody knows how long the film is.
+                // The film's length is not known.
                 None => return Ok(()),
             },
             _ => None,
@@ -369,7 +371,7 @@ impl Viewer<'_> {
                     Ok(answer) => answer
                         .header("scale")
                         .and_then(|scale| scale.trim().parse::<f64>().ok())
-                        // GStreamer's server does it and does not say so.
+                        // GStreamer's server plays fast, but does not report it.
                         .unwrap_or(FAST),
                     Err(Trouble::Refused { status, .. }) => {
                         note(self.shared, format!("fast play is refused: {status}"));
@@ -398,7 +400,7 @@ impl Viewer<'_> {
         Ok(())
     }
 
-    /// Hands on a packet that came in the control connection. An answer is one to a sign of life.
+    /// Passes on a packet from the control connection. Answers are those to keepalives.
     fn take(&self, incoming: Incoming) {
         let Incoming::Frame(channel, frame) = incoming else {
             return;
@@ -415,7 +417,7 @@ impl Viewer<'_> {
         }
     }
 
-    /// Waits, alive, and takes what comes meanwhile.
+    /// Waits, with keepalives, and passes on packets meanwhile.
     async fn sleep(&mut self, long: Duration) -> Result<(), Trouble> {
         let began = reelway_clock::now();
         let mut alive = began;

@@ -1,4 +1,4 @@
-//! A run: viewers begin when they are due, and every second it is told how it goes.
+//! A run: starts viewers at their times, and takes a sample every second.
 
 use std::io;
 use std::net::IpAddr;
@@ -23,26 +23,27 @@ use crate::http;
 use crate::outcome::{HOME_QUEUE, Outcome, many, shown, trouble};
 use crate::verdict::{Fault, Finding, Verdict};
 
-/// How to run.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Who comes and does what.
+    /// The viewers and their behaviour.
     pub plan: Plan,
-    /// The films.
+    /// The URLs of the films.
     pub urls: Vec<String>,
-    /// How long at most; then everybody leaves.
+    /// Maximum duration; after it everybody leaves.
     pub duration: Option<Duration>,
-    /// How deep a player's buffer is.
+    /// Length of a player's buffer.
     pub depth: Duration,
-    /// Silence after which a stream counts as dead.
+    /// Timeout for silence of a stream.
     pub patience: Duration,
-    /// RTSP viewers take everything in their TCP connection.
+    /// Whether RTSP viewers receive everything in their TCP connection.
     pub tcp: bool,
-    /// Receiving threads.
+    /// Number of receiving threads.
     pub threads: usize,
-    /// Addresses of this machine that viewers come from; the plan has a number of viewers then.
+    /// Source addresses of viewers; requires a plan with a number of viewers.
     pub sources: Option<Sources>,
-    /// Viewers whose film has ended begin another one, until `duration` is over; the plan has a number of viewers then.
+    /// Whether viewers whose film has ended begin another one until `duration` is over; requires a
+    /// plan with a number of viewers.
     pub again: bool,
 }
 
@@ -55,15 +56,16 @@ impl Options {
     }
 }
 
-/// Most samples that are kept: those of a longer run are of two, four, … seconds each.
+/// Maximum number of samples; in a longer run each covers two, four, … seconds.
 const MOST_SAMPLES: usize = 3600;
-/// How long viewers who have seen less than this wait before they begin again.
+/// Minimum time between two visits of a viewer's: those who saw less wait this long before the
+/// next.
 const REST: Duration = Duration::from_secs(1);
 
-/// Runs, telling `tell` every second how it goes.
+/// Runs the load, and calls `tell` with a sample every second.
 ///
 /// # Errors
-/// The plan and the films do not fit, or there are no sockets.
+/// The plan and the films do not fit together, or sockets cannot be opened.
 pub async fn run(options: Options, mut tell: impl FnMut(&Sample)) -> io::Result<LoadStory> {
     let invalid = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
     if options.plan.arrivals.is_endless()
@@ -157,17 +159,17 @@ async fn story_of(shared: &Shared) -> Sampled {
 
 struct Run {
     visits: Box<dyn Iterator<Item = Visit> + Send>,
-    /// Draws what those see who begin again: by number of the visit, viewer, and time.
+    /// Draws repeated visits: by number of the visit, viewer and time.
     further: Box<dyn Fn(usize, usize, Duration) -> Visit + Send>,
-    /// The next number for them.
+    /// Number of the next repeated visit.
     numbered: usize,
     options: Options,
     shared: Arc<Shared>,
-    /// Those who watch; who has ended is told by their number.
+    /// Running viewers; each task returns the viewer's number and result.
     viewers: JoinSet<(usize, ViewerStory)>,
     came: usize,
     story: LoadStory,
-    /// As of the sample before.
+    /// Totals at the previous sample.
     before: Sampled,
     cpu: Duration,
     samples: Samples,
@@ -253,7 +255,7 @@ impl Run {
                 story(&visit, url, shared.tcp, came, shared.at(), told)
             };
             if again && shared.at() - came < REST.as_secs_f64() {
-                // Where nothing comes, they do not ask without a pause.
+                // If nothing arrives, viewers do not repeat requests without a pause.
                 time::sleep(REST).await;
             }
             (visit.viewer, story)
@@ -270,7 +272,7 @@ impl Run {
             playing: self.viewers.len(),
             refused: self.story.refused,
             harmed: self.story.harmed + now.harmed,
-            // A receiver that has failed counts nothing any more.
+            // A failed receiver reports zeros.
             packets: now.packets.saturating_sub(self.before.packets),
             bytes: now.bytes.saturating_sub(self.before.bytes),
             lost: now.lost as i64 - self.before.lost as i64,
@@ -287,7 +289,7 @@ impl Run {
     }
 }
 
-/// A player over HTTP who only counts and times.
+/// Watches as a player over HTTP that only counts and times.
 async fn watch_http(
     visit: &Visit,
     url: &str,
@@ -311,7 +313,7 @@ fn millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// What a viewer's receiving and control tell together.
+/// Combines the results of a viewer's reception and control connection.
 fn story(
     visit: &Visit,
     url: String,
@@ -328,7 +330,7 @@ fn story(
     } = told;
     let mut findings: Vec<Finding> = stopped.iter().map(trouble).collect();
     if let (Some(finding), Some(_)) = (findings.first_mut(), seen.start) {
-        // It had begun.
+        // Playback had begun.
         finding.fault = Fault::BrokenOff;
         finding.words = format!("the film broke off: {}", finding.words);
     }
@@ -390,7 +392,7 @@ fn story(
     }
 }
 
-/// User and system time of this process until now.
+/// Returns the user and system time of this process so far.
 fn cpu() -> Duration {
     let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
         return Duration::ZERO;
@@ -399,10 +401,10 @@ fn cpu() -> Duration {
     Duration::from_micros(micros.max(0) as u64)
 }
 
-/// A viewer takes a descriptor at least.
+/// Raises the limit on file descriptors, as every viewer needs at least one.
 fn raise_descriptors() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // Where it may not, connecting will tell.
+        // If this fails, connecting will report it.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }

@@ -1,43 +1,43 @@
-//! One second of a run of viewers, or of one viewer; of a long run, more than one.
+//! A sample of a run or of one viewer: one second, or more than one in a long run.
 
 use serde::Serialize;
 
-/// One second of a run.
+/// A sample of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Sample {
-    /// s from the beginning.
+    /// Seconds since the start.
     pub at_s: f64,
-    /// Viewers who have come until now.
+    /// Viewers who have arrived so far.
     pub came: usize,
-    /// Who are there.
+    /// Viewers at present.
     pub playing: usize,
-    /// Who were turned away until now.
+    /// Viewers refused so far.
     pub refused: usize,
-    /// Who were harmed until now.
+    /// Viewers harmed so far.
     pub harmed: usize,
-    /// Packets (or segments) since the sample before.
+    /// Packets (or segments) since the previous sample.
     pub packets: u64,
-    /// Payload bytes since.
+    /// Payload bytes since the previous sample.
     pub bytes: u64,
-    /// Packets lost since.
+    /// Packets lost since the previous sample.
     pub lost: i64,
-    /// Lateness of the access units judged since: half were not later, ms.
+    /// Lateness in milliseconds of the access units judged since the previous sample: median.
     pub late_p50_ms: f64,
-    /// 99 of 100.
+    /// 99th percentile.
     pub late_p99_ms: f64,
-    /// 999 of 1000.
+    /// 99.9th percentile.
     pub late_p999_ms: f64,
-    /// All.
+    /// Maximum.
     pub late_max_ms: f64,
-    /// Packets that the yardstick's own sockets had no room for until now.
+    /// Packets that the yardstick's own sockets had no room for so far.
     pub dropped: u64,
-    /// Share of a core that this process took.
+    /// CPU time of this process as a share of one core.
     pub cpu: f64,
 }
 
 impl Sample {
-    /// This one and the next as one: what was counted since the sample before adds up, the worst lateness stands for both.
-    /// `before_s` is when this one began.
+    /// Merges this sample with the next: counts are added, and the worse lateness counts for both.
+    /// `before_s` is the start of this one.
     fn and(self, next: Sample, before_s: f64) -> Sample {
         let (first, second) = (self.at_s - before_s, next.at_s - self.at_s);
         let cpu = self.cpu * first + next.cpu * second;
@@ -55,19 +55,19 @@ impl Sample {
     }
 }
 
-/// The samples of a run, bounded in number: those of a longer run are of two, four, … seconds each.
+/// The samples of a run, bounded in number; in a longer run each covers two, four, … seconds.
 #[derive(Debug)]
 pub struct Samples {
     most: usize,
     kept: Vec<Sample>,
-    /// Seconds that are one sample.
+    /// Seconds per sample.
     each: u32,
-    /// Seconds in the last of them.
+    /// Seconds in the last sample.
     last: u32,
 }
 
 impl Samples {
-    /// At most `most` are kept, which is even.
+    /// Keeps at most `most` samples, an even number.
     pub fn new(most: usize) -> Samples {
         Samples {
             most,
@@ -77,7 +77,7 @@ impl Samples {
         }
     }
 
-    /// The next second.
+    /// Adds the sample of the next second.
     pub fn add(&mut self, sample: Sample) {
         if self.last < self.each {
             self.last += 1;
@@ -98,14 +98,14 @@ impl Samples {
         self.kept.push(sample);
     }
 
-    /// Makes one of the last sample and the next.
+    /// Merges the last sample with the next.
     fn join(&mut self, next: Sample) {
         let last = self.kept.pop().unwrap_or_default();
         let before_s = self.kept.last().map_or(0.0, |before| before.at_s);
         self.kept.push(last.and(next, before_s));
     }
 
-    /// What was kept.
+    /// Returns the samples.
     pub fn into_vec(self) -> Vec<Sample> {
         self.kept
     }

@@ -1,17 +1,17 @@
-//! Which addresses of this machine viewers come from.
+//! The source addresses of viewers.
 
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// Most addresses.
+/// Maximum number of addresses.
 const MOST: u128 = 65_536;
 
-/// Addresses that viewers come from, as a list of single ones and of ranges (`10.0.0.1-10.0.0.38,10.0.1.1`).
+/// A list of source addresses and ranges of them (`10.0.0.1-10.0.0.38,10.0.1.1`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sources(Vec<IpAddr>);
 
 impl Sources {
-    /// That of one of so many viewers: the same number of neighbours share an address.
+    /// Returns the address of one of `viewers` viewers; neighbours share addresses evenly.
     pub fn of(&self, viewer: usize, viewers: usize) -> IpAddr {
         let place = viewer.min(viewers.saturating_sub(1)) * self.0.len() / viewers.max(1);
         self.0[place]

@@ -1,4 +1,4 @@
-//! What a run of virtual viewers tells.
+//! The results of a run of virtual viewers.
 
 use serde::Serialize;
 
@@ -7,50 +7,50 @@ use crate::histogram::Histogram;
 use crate::outcome::Outcome;
 use crate::verdict::{Fault, Finding};
 
-/// Stories that are kept in full; of the others those of harmed viewers.
+/// Maximum number of complete stories; beyond it only those of harmed viewers are kept.
 pub(super) const MOST_STORIES: usize = 20_000;
 
-/// What became of one viewer.
+/// The results of one viewer.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ViewerStory {
-    /// Counted from 1 in order of coming.
+    /// Number of the viewer, counted from 1 in order of arrival.
     pub viewer: usize,
-    /// What the viewer asked for.
+    /// The requested URL.
     pub url: String,
     /// `RTSP over UDP`, `HLS`, …
     pub protocol: String,
-    /// When the viewer arrived, s from the beginning of the run.
+    /// Time of arrival, in seconds from the start of the run.
     pub came_s: f64,
-    /// When the viewer left.
+    /// Time of leaving, in seconds from the start of the run.
     pub left_s: f64,
     /// `well`, or the worst fault.
     pub verdict: String,
-    /// All that is wrong, the worst first.
+    /// All findings, the worst first.
     pub findings: Vec<Finding>,
-    /// From asking to play to the first media, ms.
+    /// Time from the request to play to the first media, in milliseconds.
     pub start_ms: Option<f64>,
-    /// Packets or segments.
+    /// Number of packets or segments.
     pub packets: u64,
     /// Payload bytes.
     pub bytes: u64,
-    /// Packets that never came.
+    /// Packets that never arrived.
     pub lost: u64,
-    /// Of 100 access units 99 were not later, ms.
+    /// 99th percentile of the access units' lateness in milliseconds.
     pub late_p99_ms: f64,
-    /// The latest, ms.
+    /// Maximum lateness in milliseconds.
     pub late_max_ms: f64,
-    /// Times the picture stood still.
+    /// Number of stalls.
     pub stalls: u32,
-    /// For how long in all, ms.
+    /// Total duration of the stalls in milliseconds.
     pub stalled_ms: f64,
-    /// Most packets of a stream within a millisecond.
+    /// Maximum number of packets of a stream within a millisecond.
     pub burst: u32,
-    /// What the viewer did and the answers: seconds from the beginning of the run, words.
+    /// Actions of the viewer and their answers: seconds from the start of the run, description.
     pub events: Vec<(f64, String)>,
 }
 
 impl ViewerStory {
-    /// Of a viewer whose outcome is known, number `number` from 0.
+    /// Creates the story of a viewer with this outcome; `number` counts from 0.
     pub fn of(outcome: &Outcome, number: usize, came_s: f64, left_s: f64) -> ViewerStory {
         let millis = |time: std::time::Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
         ViewerStory {
@@ -79,49 +79,49 @@ impl ViewerStory {
         self.packets == 0 && self.verdict != "well"
     }
 
-    /// Whether the viewer was admitted, and a person would have seen a fault.
+    /// Whether the viewer was admitted, and would have noticed a fault.
     pub fn is_harmed(&self) -> bool {
         self.packets > 0 && self.verdict != "well"
     }
 }
 
-/// What a run tells.
+/// The results of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LoadStory {
-    /// Viewers who came.
+    /// Number of viewers who arrived.
     pub viewers: usize,
-    /// Who were let in.
+    /// Number of viewers who were admitted.
     pub admitted: usize,
-    /// Who were turned away.
+    /// Number of viewers who were refused.
     pub refused: usize,
-    /// Who were let in and harmed.
+    /// Number of viewers who were admitted and harmed.
     pub harmed: usize,
-    /// Packets (or segments).
+    /// Number of packets (or segments).
     pub packets: u64,
     /// Payload bytes.
     pub bytes: u64,
-    /// Packets that never came.
+    /// Packets that never arrived.
     pub lost: u64,
-    /// Packets that the yardstick's own sockets had no room for: not the server's fault.
+    /// Packets that the yardstick's own sockets had no room for, which is not the server's fault.
     pub dropped: u64,
     /// Lateness of all access units.
     #[serde(skip)]
     pub late: Histogram,
-    /// How wrong this machine's own times of arrival were, as far as it can tell: 99 of 100 probes
-    /// less, ms.
+    /// Error of this machine's own arrival timestamps, as far as it can be measured: 99th
+    /// percentile in milliseconds.
     pub timing_error_p99_ms: f64,
-    /// CPU seconds of this process.
+    /// CPU time of this process in seconds.
     pub cpu_s: f64,
-    /// Seconds that all viewers together watched.
+    /// Total watching time of all viewers in seconds.
     pub watched_s: f64,
-    /// Every second of it (every second, fourth, … of a long run).
+    /// A sample for every second; in a long run each covers two, four, … seconds.
     pub samples: Vec<Sample>,
-    /// Each viewer's story: of long runs the first, and those of harmed viewers.
+    /// The viewers' stories; in a long run the first ones, and those of harmed viewers.
     pub each: Vec<ViewerStory>,
 }
 
 impl LoadStory {
-    /// `well`, or the worst of any viewer.
+    /// Returns `well`, or the worst fault of any viewer.
     pub fn word(&self) -> String {
         let worst = self
             .each
@@ -132,7 +132,7 @@ impl LoadStory {
         worst.map_or_else(|| "well".to_owned(), |finding| finding.fault.to_string())
     }
 
-    /// Faults and how many viewers had each, the worst first.
+    /// Returns the faults, worst first, with the number of viewers that had each.
     pub fn faults(&self) -> Vec<(Fault, usize)> {
         let mut counts = std::collections::BTreeMap::new();
         for story in &self.each {
@@ -150,7 +150,7 @@ impl LoadStory {
         counts.into_iter().collect()
     }
 
-    /// Notes what became of a viewer.
+    /// Adds a viewer's story.
     pub(super) fn add(&mut self, story: ViewerStory) {
         self.refused += usize::from(story.is_refused());
         self.harmed += usize::from(story.is_harmed());

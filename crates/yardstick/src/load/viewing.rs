@@ -1,4 +1,5 @@
-//! What one virtual viewer gets: their streams together, and what a player with a buffer would show.
+//! Reception by one virtual viewer: their streams together, and what a player with a buffer would
+//! show.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -8,33 +9,33 @@ use crate::packet::Header;
 use crate::playback::{OnlinePlayer, Playback};
 use crate::stream::{StreamMeter, Tally};
 
-/// Most packets of a stream that are kept aside while it is not known which of them belong to what is
-/// asked for: some seconds.
+/// Maximum number of packets of a stream that are held back until it is known which of them belong
+/// to the request: a few seconds.
 const MOST_HELD: usize = 8192;
 
-/// What the viewer's task sees of the receiving without asking.
+/// State of the reception that the viewer's task reads without asking.
 #[derive(Debug, Default)]
 pub(super) struct Live {
-    /// When the latest packet came, ns since 1970; 0: none yet.
+    /// Arrival of the latest packet in ns since 1970; 0: none yet.
     pub last: AtomicU64,
-    /// The film's time of the newest packet, ns.
+    /// The film's time of the newest packet in nanoseconds.
     pub newest: AtomicI64,
-    /// Every stream said goodbye.
+    /// Whether every stream has sent BYE.
     pub bye: AtomicBool,
 }
 
-/// What one viewer got in the end.
+/// The results of one viewer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ViewerResult {
-    /// From asking to play to the first packet.
+    /// Time from the request to play to the first packet.
     pub start: Option<Duration>,
     pub tally: Tally,
-    /// Most packets of a stream within a millisecond.
+    /// Maximum number of packets of a stream within a millisecond.
     pub burst: u32,
     pub playback: Playback,
 }
 
-/// A packet kept aside.
+/// A packet that is held back.
 #[derive(Debug)]
 struct HeldPacket {
     header: Header,
@@ -50,11 +51,11 @@ struct Stream {
     held: Vec<HeldPacket>,
 }
 
-/// A viewer during reception.
+/// State of a viewer's reception.
 #[derive(Debug)]
 pub(super) struct Viewing {
     streams: Vec<Stream>,
-    /// Whether packets are kept aside.
+    /// Whether packets are held back.
     holding: bool,
     live: Arc<Live>,
     tally: Tally,
@@ -65,19 +66,20 @@ pub(super) struct Viewing {
     newest: i64,
 }
 
-/// What the server said of a place that it plays from.
+/// The server's answer to PLAY.
 #[derive(Clone, Debug)]
 pub(super) struct PlayAnswer {
-    /// When it was asked for, ns since 1970.
+    /// Time of the request in ns since 1970.
     pub asked: u64,
-    /// Where it is in the film, ns.
+    /// Start of the range in the film, in nanoseconds.
     pub from: i64,
-    /// RTP-Info of each track: first sequence number, timestamp of `from`.
+    /// RTP-Info of each track: first sequence number, and timestamp of `from`.
     pub tracks: Vec<(Option<u16>, Option<u32>)>,
 }
 
 impl Viewing {
-    /// Of streams (picture or not) with these clocks; packets are kept aside until the place is known.
+    /// Creates the state for streams (video or not) with these clock rates. Packets are held back
+    /// until the place is known.
     pub fn new(clocks: &[(bool, u32)], depth: Duration, live: Arc<Live>) -> Viewing {
         let stream = |(is_video, rate): &(bool, u32)| Stream {
             meter: StreamMeter::new(*is_video, *rate),
@@ -97,17 +99,17 @@ impl Viewing {
         }
     }
 
-    /// Whether something is wrong that a person would see.
+    /// Whether there is a fault that the viewer would notice.
     pub fn is_harmed(&self) -> bool {
         self.tally.lost > 0 || !self.player.shown().is_smooth()
     }
 
-    /// Counts until now.
+    /// Returns the counts so far.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Keeps aside what comes: the viewer is about to ask for something else.
+    /// Holds back packets from now on, as the viewer is about to make another request.
     pub fn hold(&mut self) {
         if !self.holding {
             self.holding = true;
@@ -120,7 +122,7 @@ impl Viewing {
         }
     }
 
-    /// What was asked for plays, and what was kept aside of it is judged.
+    /// Starts to judge what was requested, including the packets that were held back.
     pub fn play(&mut self, place: &PlayAnswer) {
         self.holding = false;
         self.asked = place.asked;
@@ -134,7 +136,7 @@ impl Viewing {
                 .meter
                 .announce(seq, rtp_time, place.from, &mut self.tally);
             for held in std::mem::take(&mut stream.held) {
-                // Of what was played before, some was still under way.
+                // Some packets of the previous place were still under way.
                 let belongs = match seq {
                     Some(seq) => held.header.seq.wrapping_sub(seq) < 0x8000,
                     None => held.at >= place.asked,
@@ -182,7 +184,7 @@ impl Viewing {
         }
     }
 
-    /// A stream said goodbye.
+    /// Records the BYE of a stream.
     pub fn bye(&mut self, stream: usize) {
         if let Some(stream) = self.streams.get_mut(stream) {
             stream.bye = true;
@@ -192,7 +194,7 @@ impl Viewing {
         }
     }
 
-    /// What came in all.
+    /// Returns the results.
     pub fn finish(mut self) -> ViewerResult {
         self.hold();
         ViewerResult {

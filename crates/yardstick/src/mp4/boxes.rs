@@ -1,21 +1,21 @@
-//! Boxes and their fields. Nothing is trusted: what does not fit is an error in words.
+//! MP4 boxes and their fields. The input is not trusted; errors are in words.
 
-/// What a reader says of bytes that are no MP4.
+/// The result of a reader; its error says why the bytes are not MP4.
 pub type Result<T> = std::result::Result<T, String>;
 
 /// A box: its type and content.
 #[derive(Clone, Copy, Debug)]
 pub struct Box<'a> {
-    /// Four characters.
+    /// The type, four characters.
     pub kind: [u8; 4],
-    /// What follows the header.
+    /// The content after the header.
     pub body: &'a [u8],
-    /// Where its header begins in what was walked.
+    /// Offset of its header in the input.
     pub start: usize,
 }
 
-/// The header of a box at the beginning of `bytes`: type, header's length, whole length (`None`: to the
-/// end).
+/// Parses a box header at the start of `bytes`: type, length of the header, length of the box
+/// (`None`: to the end).
 pub fn header(bytes: &[u8]) -> Result<([u8; 4], usize, Option<u64>)> {
     let mut fields = Fields(bytes);
     let size = fields.u32()?;
@@ -34,12 +34,12 @@ pub fn header(bytes: &[u8]) -> Result<([u8; 4], usize, Option<u64>)> {
     }
 }
 
-/// A type as text.
+/// Returns a type as text.
 pub fn name(kind: [u8; 4]) -> String {
     kind.escape_ascii().to_string()
 }
 
-/// The boxes in `bytes`, one after the other.
+/// Iterates over consecutive boxes in `bytes`.
 pub fn boxes(bytes: &[u8]) -> impl Iterator<Item = Result<Box<'_>>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -66,7 +66,7 @@ pub fn boxes(bytes: &[u8]) -> impl Iterator<Item = Result<Box<'_>>> {
     })
 }
 
-/// The first box of a type in `bytes`.
+/// Returns the first box of a type in `bytes`.
 pub fn find<'a>(bytes: &'a [u8], kind: &[u8; 4]) -> Result<Option<Box<'a>>> {
     for found in boxes(bytes) {
         let found = found?;
@@ -77,7 +77,7 @@ pub fn find<'a>(bytes: &'a [u8], kind: &[u8; 4]) -> Result<Option<Box<'a>>> {
     Ok(None)
 }
 
-/// The box down a path of types.
+/// Returns the content of the box at a path of types.
 pub fn descend<'a>(bytes: &'a [u8], path: &[&[u8; 4]]) -> Result<Option<&'a [u8]>> {
     let mut bytes = bytes;
     for kind in path {
@@ -89,7 +89,7 @@ pub fn descend<'a>(bytes: &'a [u8], path: &[&[u8; 4]]) -> Result<Option<&'a [u8]
     Ok(Some(bytes))
 }
 
-/// As [`descend`], for what must be there.
+/// Like [`descend`], but the box must exist.
 pub fn need<'a>(bytes: &'a [u8], path: &[&[u8; 4]]) -> Result<&'a [u8]> {
     descend(bytes, path)?.ok_or_else(|| {
         let names: Vec<String> = path.iter().map(|kind| name(**kind)).collect();
@@ -97,12 +97,12 @@ pub fn need<'a>(bytes: &'a [u8], path: &[&[u8; 4]]) -> Result<&'a [u8]> {
     })
 }
 
-/// Fields one after the other.
+/// Reads consecutive fields.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// The next so many bytes.
+    /// Reads `count` bytes.
     pub fn take(&mut self, count: usize) -> Result<&'a [u8]> {
         let (taken, rest) = self
             .0
@@ -112,24 +112,24 @@ impl<'a> Fields<'a> {
         Ok(taken)
     }
 
-    /// Four bytes.
+    /// Reads four bytes.
     pub fn u32(&mut self) -> Result<u32> {
         let bytes = self.take(4)?;
         Ok(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
-    /// Eight bytes.
+    /// Reads eight bytes.
     pub fn u64(&mut self) -> Result<u64> {
         Ok(u64::from(self.u32()?) << 32 | u64::from(self.u32()?))
     }
 
-    /// Version and flags of a full box.
+    /// Reads the version and flags of a full box.
     pub fn full(&mut self) -> Result<(u8, u32)> {
         let word = self.u32()?;
         Ok(((word >> 24) as u8, word & 0xff_ffff))
     }
 
-    /// Four bytes, or eight in version 1.
+    /// Reads four bytes, or eight in version 1.
     pub fn u32_or_64(&mut self, version: u8) -> Result<u64> {
         if version == 1 {
             self.u64()
@@ -138,7 +138,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A count of entries of so many bytes, which must be there.
+    /// Reads a number of entries of `each` bytes, and checks that the box has room for them.
     pub fn count(&mut self, each: usize) -> Result<usize> {
         let count = self.u32()? as usize;
         if count

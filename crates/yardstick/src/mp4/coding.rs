@@ -1,20 +1,20 @@
-//! How access units are compared with the film's.
+//! How access units are compared with the film.
 
 use crate::reference::access_unit_hash;
 
 /// How a track's access units are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coding {
-    /// NAL units behind lengths of so many bytes (ISO/IEC 14496-15): H.264.
+    /// H.264 NAL units, each after its length in this many bytes (ISO/IEC 14496-15).
     H264(u8),
-    /// The same: H.265.
+    /// H.265 NAL units in the same form.
     H265(u8),
-    /// As they are.
+    /// The whole access unit.
     Whole,
 }
 
 impl Coding {
-    /// The hash of an access unit: of NAL units without parameter sets and delimiters, or of the whole.
+    /// Returns the hash of an access unit; parameter sets and delimiters are left out.
     pub fn hash(self, unit: &[u8]) -> u64 {
         let (length, aside): (u8, fn(u8) -> bool) = match self {
             Coding::Whole => return access_unit_hash([unit]),

@@ -1,4 +1,4 @@
-//! Movie fragments: `moof` and `mdat`, as segments of HLS and DASH hold them.
+//! Movie fragments: `moof` and `mdat` in segments of HLS and DASH.
 
 use super::boxes::{Box, Fields, Result, boxes, need};
 use super::track::Track;
@@ -6,34 +6,34 @@ use super::track::Track;
 /// An access unit of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentUnit {
-    /// Decode time, ticks of the track.
+    /// Decode time in ticks of the track.
     pub dts: u64,
-    /// Presentation less decode time, ticks.
+    /// Presentation time minus decode time, in ticks.
     pub cts: i64,
-    /// Ticks to the next.
+    /// Duration in ticks.
     pub duration: u32,
-    /// Where its bytes lie in what was read.
+    /// Offset of its bytes in the input.
     pub offset: u64,
-    /// Its bytes.
+    /// Length in bytes.
     pub size: u32,
 }
 
 /// The access units of one track in one fragment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fragment {
-    /// Which track.
+    /// The track's id.
     pub track: u32,
     /// The access units.
     pub units: Vec<FragmentUnit>,
 }
 
-/// Most access units of a fragment: an hour of the smallest.
+/// Maximum number of access units in a fragment: an hour of the smallest.
 const MOST: usize = 500_000;
 
-/// Reads the fragments of a whole segment (or file) in order.
+/// Reads all fragments of a segment (or file) in order.
 ///
 /// # Errors
-/// It is none; in words.
+/// A description of why it is not a valid segment.
 pub(crate) fn fragments(segment: &[u8], tracks: &[Track]) -> Result<Vec<Fragment>> {
     let mut all = Vec::new();
     for found in boxes(segment) {
@@ -48,14 +48,14 @@ pub(crate) fn fragments(segment: &[u8], tracks: &[Track]) -> Result<Vec<Fragment
     Ok(all)
 }
 
-/// Reads one `moof`; `at` is where what it was found in begins in the file.
+/// Reads one `moof`; `at` is the offset of the input in the file.
 pub(crate) fn read_moof(
     moof: &Box<'_>,
     at: u64,
     tracks: &[Track],
     all: &mut Vec<Fragment>,
 ) -> Result<()> {
-    // Without a base of its own, a track's data follows that of the track before.
+    // Without a base of its own, a track's data follows that of the previous track.
     let mut base = at + moof.start as u64;
     for traf in boxes(moof.body) {
         let traf = traf?;
@@ -149,7 +149,7 @@ fn read_run(
         if flags & 0x400 != 0 {
             fields.u32()?;
         }
-        // Signed in version 1; in version 0 nobody has 2^31 ticks.
+        // Signed in version 1; in version 0, no offset reaches 2^31 ticks in practice.
         let cts = if flags & 0x800 != 0 {
             i64::from(fields.u32()? as i32)
         } else {

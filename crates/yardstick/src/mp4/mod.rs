@@ -1,5 +1,6 @@
-//! What MP4 files and fragments hold (ISO/IEC 14496-12): the access units of a film to compare with, and
-//! of the segments that come. A reader of its own: the server's index must not be judged by itself.
+//! MP4 files and fragments (ISO/IEC 14496-12): the access units of the film to compare with, and of
+//! received segments. The reader is independent, so that the server's index is not judged by
+//! itself.
 
 mod boxes;
 mod coding;

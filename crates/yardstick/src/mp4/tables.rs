@@ -1,4 +1,4 @@
-//! `moov`: the tracks, and in a plain film their access units.
+//! `moov`: the tracks, and the access units of a film that is not fragmented.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -10,22 +10,22 @@ use super::fragment::{Fragment, FragmentUnit, read_moof};
 use super::track::Track;
 use crate::reference::{Reference, ReferenceTrack};
 
-/// Longest `moov` or `moof` that is read.
+/// Maximum length of a `moov` or `moof`.
 const MOST_HEAD: u64 = 256 << 20;
-/// Largest access unit.
+/// Maximum size of an access unit.
 const MOST_UNIT: u32 = 64 << 20;
 
-/// What an initialisation segment says.
+/// The contents of an initialisation segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Initialisation {
-    /// Picture and sound.
+    /// Video and audio tracks.
     pub tracks: Vec<Track>,
 }
 
 /// Reads an initialisation segment.
 ///
 /// # Errors
-/// It is none; in words.
+/// A description of why it is not a valid initialisation segment.
 pub(crate) fn initialisation(bytes: &[u8]) -> Result<Initialisation> {
     let moov = need(bytes, &[b"moov"])?;
     Ok(Initialisation {
@@ -33,7 +33,7 @@ pub(crate) fn initialisation(bytes: &[u8]) -> Result<Initialisation> {
     })
 }
 
-/// The tracks of picture and sound in a `moov`, and the body of each `trak`.
+/// Returns the video and audio tracks of a `moov`, each with the body of its `trak`.
 fn tracks(moov: &[u8]) -> Result<Vec<(Track, &[u8])>> {
     let movie_scale = {
         let mut fields = Fields(need(moov, &[b"mvhd"])?);
@@ -79,7 +79,7 @@ fn tracks(moov: &[u8]) -> Result<Vec<(Track, &[u8])>> {
     Ok(all)
 }
 
-/// `trex` of a track: default duration and size.
+/// Returns the default duration and size from the `trex` of a track.
 fn defaults(moov: &[u8], id: u32) -> Result<(u32, u32)> {
     let Some(mvex) = descend(moov, &[b"mvex"])? else {
         return Ok((0, 0));
@@ -98,7 +98,8 @@ fn defaults(moov: &[u8], id: u32) -> Result<(u32, u32)> {
     Ok((0, 0))
 }
 
-/// The edit list: where it begins in the track's times, and the emptiness before, ns.
+/// Returns the edit list: the start in the track's time, and the length of an empty edit before it
+/// in nanoseconds.
 fn edit(trak: &[u8], movie_scale: u32) -> Result<(i64, i64)> {
     let Some(elst) = descend(trak, &[b"edts", b"elst"])? else {
         return Ok((0, 0));
@@ -132,7 +133,7 @@ fn coding(stsd: &[u8]) -> Result<Coding> {
         return Err("a track without a description".into());
     };
     let entry = entry?;
-    // What precedes the boxes of a visual sample entry.
+    // Skips the fields before the boxes of a visual sample entry.
     let inner = entry.body.get(78..).unwrap_or_default();
     let length = |kind: &[u8; 4], at: usize| -> Result<u8> {
         let config = need(inner, &[kind])?;
@@ -146,7 +147,7 @@ fn coding(stsd: &[u8]) -> Result<Coding> {
     })
 }
 
-/// The access units of a `trak` with sample tables.
+/// Returns the access units of a `trak` with sample tables.
 fn units(trak: &[u8]) -> Result<Vec<FragmentUnit>> {
     let table = need(trak, &[b"mdia", b"minf", b"stbl"])?;
     let mut sizes = sizes(table)?;
@@ -272,11 +273,11 @@ fn offsets(table: &[u8]) -> Result<Vec<u64>> {
     (0..count).map(|_| fields.u32().map(u64::from)).collect()
 }
 
-/// Reads a film and hashes every access unit of it: what to compare with. Times are those of the tracks'
-/// own, after their edit lists, not yet moved to the film's zero.
+/// Reads a film and hashes each of its access units, for comparison. Times are the tracks' own
+/// after their edit lists, not yet relative to the film's zero.
 ///
 /// # Errors
-/// It cannot be read, or is no MP4; in words with the file's name.
+/// A description of why it cannot be read or is not MP4, with the file's name.
 pub fn read_film(path: &Path) -> Result<Reference> {
     read(path).map_err(|why| format!("{}: {why}", path.display()))
 }

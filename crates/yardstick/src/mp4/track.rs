@@ -1,22 +1,23 @@
-//! What a movie header says of one track.
+//! A track according to the movie header.
 
 use super::coding::Coding;
 
-/// A track as `moov` has it.
+/// A track of a `moov`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Track {
     /// track_ID.
     pub id: u32,
-    /// Whether it is picture.
+    /// Whether it is video.
     pub is_video: bool,
-    /// Ticks a second.
+    /// Ticks per second.
     pub timescale: u32,
     /// How its access units are compared.
     pub coding: Coding,
-    /// Of fragments that say nothing else: ticks of a sample.
+    /// Default duration of a fragment's samples in ticks.
     pub default_duration: u32,
-    /// And bytes.
+    /// Default size of a fragment's samples in bytes.
     pub default_size: u32,
-    /// Where its edit list begins in the track's times, ticks; and an empty edit before, in ns.
+    /// Start of its edit list in the track's time, in ticks, and the length of an empty edit before
+    /// it, in nanoseconds.
     pub edit: (i64, i64),
 }

@@ -1,4 +1,4 @@
-//! One RTSP control connection, with the frames interleaved in it.
+//! An RTSP control connection, with interleaved frames.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
@@ -11,12 +11,12 @@ use tokio::time::timeout;
 use crate::connect::connect;
 use crate::trouble::Trouble;
 
-/// Longest answer that is taken.
+/// Maximum length of an answer.
 const MAX_ANSWER: usize = 256 * 1024;
-/// Most bytes of media that may come while an answer is waited for.
+/// Maximum number of media bytes that may arrive before an awaited answer.
 const MAX_EARLY: usize = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Servers that a viewer is sent on to.
+/// Maximum number of redirects.
 const MOST_REDIRECTS: usize = 5;
 
 /// An answer to a request.
@@ -25,12 +25,12 @@ pub struct Answer {
     status: u16,
     reason: String,
     headers: Vec<(String, String)>,
-    /// What came with it.
+    /// Its body.
     pub body: String,
 }
 
 impl Answer {
-    /// The first header of this name (in lower case).
+    /// Returns the first header of this name (in lower case).
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -39,21 +39,21 @@ impl Answer {
     }
 }
 
-/// What comes from the server.
+/// An item received from the server.
 #[derive(Debug)]
 pub enum Incoming {
     /// An interleaved frame: channel and bytes.
     Frame(u8, Vec<u8>),
     /// An answer.
     Answer(Answer),
-    /// The server has closed.
+    /// The server has closed the connection.
     Closed,
 }
 
 /// A film that a server has described.
 #[derive(Debug)]
 pub struct Described {
-    /// To the server that sends it.
+    /// Connection to the server that sends the film.
     pub connection: Connection,
     /// Its URL there.
     pub base: String,
@@ -66,13 +66,13 @@ pub struct Described {
 pub struct Connection {
     stream: TcpStream,
     input: Vec<u8>,
-    /// Of `input` so much has been taken.
+    /// Number of bytes of `input` that have been consumed.
     taken: usize,
-    /// Of what follows, so much has been searched for the end of a head.
+    /// Number of bytes after those that have been searched for the end of a head.
     sought: usize,
     cseq: u32,
     session: Option<String>,
-    /// Frames that came while an answer was waited for.
+    /// Frames that arrived before an awaited answer.
     early: std::collections::VecDeque<(u8, Vec<u8>)>,
 }
 
@@ -107,13 +107,13 @@ impl Connection {
         })
     }
 
-    /// Connects to the server that is to send what has this URL, which may be another one than the URL's own (RFC 2326
-    /// section 11.3.3), and has it described.
+    /// Connects to the server that sends the film of this URL, which may be another one than in the
+    /// URL (RFC 2326 section 11.3.3), and requests the film's description.
     pub async fn describe(url: &str) -> Result<Described, Trouble> {
         Connection::describe_from(url, None).await
     }
 
-    /// The same from this address of this machine.
+    /// Does the same from this source address.
     pub async fn describe_from(url: &str, source: Option<IpAddr>) -> Result<Described, Trouble> {
         let accept = "Accept: application/sdp";
         let mut url = url.to_owned();
@@ -145,12 +145,12 @@ impl Connection {
         )))
     }
 
-    /// This side's address.
+    /// Returns the local address.
     pub fn local(&self) -> io::Result<SocketAddr> {
         self.stream.local_addr()
     }
 
-    /// The server's address.
+    /// Returns the server's address.
     pub fn peer(&self) -> io::Result<SocketAddr> {
         self.stream.peer_addr()
     }
@@ -174,7 +174,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends a request and waits for its answer; any but 200 is an error.
+    /// Sends a request and waits for its answer. Any status but 200 is an error.
     pub async fn request(
         &mut self,
         method: &'static str,
@@ -195,7 +195,7 @@ impl Connection {
         Ok(answer)
     }
 
-    /// Sends a request and waits for its answer, whatever it is.
+    /// Sends a request and waits for its answer with any status.
     async fn ask(
         &mut self,
         method: &'static str,
@@ -207,7 +207,7 @@ impl Connection {
         answer.map_err(|_| Trouble::Silence(PATIENCE.as_secs()))?
     }
 
-    /// Waits for the answer to the request sent last.
+    /// Waits for the answer to the latest request.
     async fn answer(&mut self) -> Result<Answer, Trouble> {
         let mut early: usize = self.early.iter().map(|(_, frame)| frame.len()).sum();
         loop {
@@ -234,7 +234,7 @@ impl Connection {
         }
     }
 
-    /// The next thing that comes.
+    /// Returns the next item.
     pub async fn incoming(&mut self) -> Result<Incoming, Trouble> {
         if let Some((channel, frame)) = self.early.pop_front() {
             return Ok(Incoming::Frame(channel, frame));
@@ -242,7 +242,8 @@ impl Connection {
         self.read().await
     }
 
-    /// Reads until a whole frame or answer is there. Nothing is lost if the future is dropped.
+    /// Reads until a frame or answer is complete. Cancel-safe: nothing is lost if the future is
+    /// dropped.
     async fn read(&mut self) -> Result<Incoming, Trouble> {
         loop {
             if let Some((incoming, used)) = parse(&self.input[self.taken..], self.sought)? {
@@ -253,7 +254,7 @@ impl Connection {
             self.input.drain(..std::mem::take(&mut self.taken));
             let new = self.input.get(self.sought..).unwrap_or_default();
             if !new.windows(4).any(|four| four == b"\r\n\r\n") {
-                // The end may have begun.
+                // The end may have begun in the last three bytes.
                 self.sought = self.input.len().saturating_sub(3);
             }
             if self.input.len() > MAX_ANSWER {
@@ -268,8 +269,8 @@ impl Connection {
     }
 }
 
-/// The first frame or answer in `input`, and how many bytes it takes; `None` if it is not whole. A head ends
-/// nowhere in the first `sought` bytes.
+/// Parses the first frame or answer in `input`, and returns it with its length; `None` if it is
+/// incomplete. The first `sought` bytes do not contain the end of a head.
 fn parse(input: &[u8], sought: usize) -> Result<Option<(Incoming, usize)>, Trouble> {
     if let [b'$', rest @ ..] = input {
         let [channel, high, low, body @ ..] = rest else {

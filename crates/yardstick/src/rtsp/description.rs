@@ -1,4 +1,5 @@
-//! What the server says of a film: SDP (RFC 4566), `Range`, `RTP-Info`, `Transport` (RFC 2326).
+//! The server's descriptions of a film: SDP (RFC 4566), `Range`, `RTP-Info`, `Transport` (RFC
+//! 2326).
 
 use crate::depacketise::Format;
 use crate::trouble::Trouble;
@@ -11,16 +12,16 @@ pub struct Media {
     pub control: String,
     pub clock_rate: u32,
     pub format: Format,
-    /// Its name in the description, in capitals.
+    /// Its encoding name, in capitals.
     pub encoding: String,
-    /// Its parameters (`a=fmtp`) by name.
+    /// Its format parameters (`a=fmtp`) by name.
     pub parameters: Vec<(String, String)>,
-    /// The payload type of packets that are sent again (RFC 4588), if the server offers that.
+    /// The payload type of retransmissions (RFC 4588), if the server offers them.
     pub rtx: Option<u8>,
 }
 
 impl Media {
-    /// A parameter's value.
+    /// Returns a parameter's value.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let mut all = self.parameters.iter();
         let found = all.find(|(other, _)| other.eq_ignore_ascii_case(name))?;
@@ -28,10 +29,11 @@ impl Media {
     }
 }
 
-/// The media sections of a session description; `base` is what relative controls are relative to.
+/// Parses the media sections of a session description; relative control URLs are resolved against
+/// `base`.
 pub fn parse(sdp: &str, base: &str) -> Result<Vec<Media>, Trouble> {
     let mut all: Vec<Media> = Vec::new();
-    // The section's own payload type: the first one, beside which others may be described.
+    // The section's own payload type, the first one; others may be described with it.
     let mut own = "";
     for line in sdp.lines() {
         if let Some(media) = line.strip_prefix("m=") {
@@ -108,7 +110,7 @@ fn absolute(base: &str, control: &str) -> String {
     format!("{}/{control}", base.trim_end_matches('/'))
 }
 
-/// Nanoseconds where an answer's `Range: npt=` begins.
+/// Returns the start of an answer's `Range: npt=` in nanoseconds.
 pub fn npt_start(range: &str) -> Option<i64> {
     let start = range.strip_prefix("npt=")?.split('-').next()?;
     let seconds = start.split(':').try_fold(0.0, |sum, part| {
@@ -117,14 +119,14 @@ pub fn npt_start(range: &str) -> Option<i64> {
     Some((seconds * 1e9).round() as i64)
 }
 
-/// Nanoseconds where a session description's `a=range:npt=` ends.
+/// Returns the end of a session description's `a=range:npt=` in nanoseconds.
 pub fn end(sdp: &str) -> Option<i64> {
     let range = sdp.lines().find_map(|line| line.strip_prefix("a=range:"))?;
     let end = range.trim().strip_prefix("npt=")?.split_once('-')?.1;
     npt_start(&format!("npt={end}")).filter(|end| *end > 0)
 }
 
-/// Sequence number and timestamp that `RTP-Info` gives for a track.
+/// Returns the sequence number and timestamp of a track in `RTP-Info`.
 pub fn rtp_info(info: &str, control: &str) -> (Option<u16>, Option<u32>) {
     let field = |entry: &str, name: &str| {
         let value = entry
@@ -149,7 +151,7 @@ pub fn rtp_info(info: &str, control: &str) -> (Option<u16>, Option<u32>) {
     )
 }
 
-/// A parameter of an answer's `Transport`.
+/// Returns a parameter of an answer's `Transport`.
 pub fn transport_field<'a>(transport: &'a str, name: &str) -> Option<&'a str> {
     let mut parts = transport.split(';');
     parts.find_map(|part| part.trim().strip_prefix(name)?.strip_prefix('='))

@@ -26,28 +26,29 @@ use crate::story::Story;
 use crate::trouble::Trouble;
 use crate::verdict::Finding;
 
-/// Silence after which a film whose end has come counts as ended, for servers that do not say so.
+/// Silence after which a film at its end counts as ended, for servers that send no BYE.
 const END: Duration = Duration::from_secs(1);
-/// How near to the film's end its last access unit is.
+/// Maximum distance of the last access unit from the film's end, in nanoseconds.
 const NEAR_END: i64 = 1_000_000_000;
-/// Signs of life are given this often; every server waits longer.
+/// Time between keepalives; every server's timeout is longer.
 const KEEPALIVE: Duration = Duration::from_secs(20);
 
-/// What a viewer saw, and what ended it before its time.
+/// The results of a viewer, and the error that ended playback early.
 #[derive(Debug, Default)]
 pub struct Watched {
-    /// What came.
+    /// The measurements.
     pub story: Story,
-    /// Why no more came.
+    /// Why playback ended early.
     pub trouble: Option<Trouble>,
-    /// What a player was fed with, or why it was not fed.
+    /// What a player was fed, or why it was not.
     pub fed: Option<Result<Fed, String>>,
 }
 
-/// Plays a film and tells what it was like.
+/// Plays a film and returns the measurements.
 ///
 /// # Errors
-/// The server cannot be reached, refuses, or breaks off: what came until then is in [`watch`] alone.
+/// The server cannot be reached, refuses, or breaks off. Only [`watch`] returns the measurements up
+/// to then.
 pub async fn play(
     url: &str,
     options: &Options,
@@ -57,7 +58,7 @@ pub async fn play(
     watched.trouble.map_or(Ok(watched.story), Err)
 }
 
-/// Plays a film and tells what it was like, however it ended.
+/// Plays a film and returns the measurements, however it ended.
 pub async fn watch(url: &str, options: &Options, reference: Option<&Reference>) -> Watched {
     let mut watched = Watched::default();
     match begin(url, options, reference).await {
@@ -75,7 +76,7 @@ pub async fn watch(url: &str, options: &Options, reference: Option<&Reference>) 
                 .await
                 .err();
             if watched.trouble.is_none() {
-                // A server that does not answer goodbye has still served the film.
+                // If the server does not answer TEARDOWN, it has still served the film.
                 let _ = connection.request("TEARDOWN", &base, &[]).await;
             }
             viewer.finish();
@@ -94,7 +95,7 @@ pub async fn watch(url: &str, options: &Options, reference: Option<&Reference>) 
     watched
 }
 
-/// A film that plays.
+/// A film that is playing.
 struct Begun<'a> {
     connection: Connection,
     viewer: Viewer<'a>,
@@ -160,15 +161,15 @@ struct Viewer<'a> {
     tracks: Vec<ReceivedTrack>,
     bursts: BurstMeter,
     pipe: Option<Pipe>,
-    /// Who is told as it comes, for who waits.
+    /// A player that is fed during playback, for progress reports.
     player: OnlinePlayer,
     reference: Option<&'a Reference>,
-    /// Arrival of the first and the latest packet, ns since 1970.
+    /// Arrival of the first and the latest packet in ns since 1970.
     first: Option<u64>,
     last: u64,
 }
 
-/// What happened first.
+/// The next event.
 enum Event {
     Rtp(usize, Received),
     Rtcp(usize, Received),
@@ -178,8 +179,8 @@ enum Event {
 }
 
 impl<'a> Viewer<'a> {
-    /// What a player has shown until now. (The verdict in the end knows of what came later than its time whether something
-    /// newer was there, too.)
+    /// Returns what a player has shown so far. (Only the final verdict considers whether something
+    /// newer was there when a unit came late.)
     fn shown_until_now(&mut self) -> Playback {
         for track in &mut self.tracks {
             let fresh = track.meter.arrivals.get(track.told..).unwrap_or_default();
@@ -192,7 +193,7 @@ impl<'a> Viewer<'a> {
         self.player.shown().clone()
     }
 
-    /// Receives until the film's end, the agreed duration, or silence.
+    /// Receives until the film's end, the requested duration, or a timeout.
     async fn watch(
         &mut self,
         connection: &mut Connection,
@@ -276,7 +277,7 @@ impl<'a> Viewer<'a> {
         inbox: &mut Inbox,
         control: &mut Inbox,
     ) -> Result<Event, Trouble> {
-        // Tracks are few: two sockets each, looked at in turn when any of them is ready.
+        // There are few tracks with two sockets each, so all are tried in turn when one is ready.
         let rtp = async {
             loop {
                 for (number, track) in self.tracks.iter().enumerate() {
@@ -322,7 +323,7 @@ impl<'a> Viewer<'a> {
         self.feed(track);
     }
 
-    /// Hands on what is whole of a track.
+    /// Feeds the complete access units of a track to the player.
     fn feed(&mut self, track: usize) {
         let (Some(pipe), Some(kept)) = (&mut self.pipe, &mut self.tracks[track].meter.kept) else {
             return;
@@ -334,7 +335,7 @@ impl<'a> Viewer<'a> {
         self.tracks.iter().all(|track| track.meter.story.bye)
     }
 
-    /// Whether the film's end has come, for servers that do not say so.
+    /// Whether the film's end has been reached, for servers that send no BYE.
     fn at_end(&self, to: Option<i64>) -> bool {
         to.is_some_and(|to| self.newest() > to - NEAR_END)
     }
@@ -344,7 +345,7 @@ impl<'a> Viewer<'a> {
         tracks.map(|track| track.meter.newest()).max().unwrap_or(0)
     }
 
-    /// What the film holds of a track.
+    /// Returns the film's own data for a track.
     fn reference_of(&self, track: usize) -> Option<&'a ReferenceTrack> {
         let is_video = self.tracks[track].meter.story.is_video;
         let before = &self.tracks[..track];
@@ -355,7 +356,7 @@ impl<'a> Viewer<'a> {
         self.reference?.track(is_video, nth)
     }
 
-    /// Nothing more comes.
+    /// Processes the remaining packets at the end.
     fn finish(&mut self) {
         for track in 0..self.tracks.len() {
             let reference = self.reference_of(track);
@@ -400,7 +401,7 @@ impl<'a> Viewer<'a> {
         }
     }
 
-    /// What of RTP-Info and the sender reports is not true.
+    /// Returns the findings about RTP-Info and the sender reports.
     fn lies(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
         let named: Vec<(&str, &Reports)> = self

@@ -1,32 +1,32 @@
-//! How a viewer over RTSP plays.
+//! Options of a viewer over RTSP.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::progress::Progress;
 
-/// How to play.
+/// Options of the player.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Interleaved in the RTSP connection instead of over UDP.
+    /// Whether media is interleaved in the RTSP connection instead of sent over UDP.
     pub tcp: bool,
-    /// Where in the film to begin, in seconds.
+    /// Start position in the film in seconds.
     pub from: f64,
-    /// How long to play; the film's end otherwise.
+    /// How long to play; `None`: to the film's end.
     pub duration: Option<Duration>,
-    /// Most packets agreed on for any millisecond; 0: not judged.
+    /// Agreed maximum number of packets within any millisecond; 0: not judged.
     pub burst: u32,
-    /// Whether to put access units together and compare them.
+    /// Whether to assemble access units and compare them.
     pub compare: bool,
-    /// How deep the player's buffer is.
+    /// Length of the player's buffer.
     pub depth: Duration,
-    /// Silence after which a stream that should go on counts as dead.
+    /// Timeout for silence of a stream that should continue.
     pub patience: Duration,
-    /// Whether to ask for lost packets, where the server sends them again (RFC 4588); over UDP.
+    /// Whether to request lost packets over UDP, if the server retransmits them (RFC 4588).
     pub repair: bool,
-    /// A player's command that is fed with what comes; see [`crate::pipe`].
+    /// Command of a player that is fed with the film; see [`crate::pipe`].
     pub pipe: Option<String>,
-    /// Where it is told how far it is.
+    /// Receives the viewer's progress.
     pub progress: Arc<Progress>,
 }
 
@@ -47,5 +47,5 @@ impl Default for Options {
     }
 }
 
-/// Silence after which a stream that should go on counts as dead, if nothing else is said.
+/// Default timeout for silence of a stream that should continue.
 pub(super) const SILENCE: Duration = Duration::from_secs(10);

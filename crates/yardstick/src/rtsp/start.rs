@@ -1,4 +1,4 @@
-//! How soon a film begins, and goes on after a seek.
+//! Delays of starting a film and of seeking.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::packet::parse;
 use crate::socket::Inbox;
 use crate::trouble::Trouble;
 
-/// Plays from each of `places` (seconds) in turn within one session, and tells for each how long
-/// it took from the PLAY request to the first packet of the new place. The first is a start, the
-/// others are seeks. Over UDP.
+/// Plays from each of `places` (seconds) in turn within one session, over UDP. Returns for each the
+/// time from the PLAY request to the first packet of the new place. The first is a start, the
+/// others are seeks.
 pub async fn start_times(url: &str, places: &[f64]) -> Result<Vec<Duration>, Trouble> {
     let Described {
         mut connection,
@@ -47,7 +47,7 @@ pub async fn start_times(url: &str, places: &[f64]) -> Result<Vec<Duration>, Tro
                     let Some(sockets) = &track.sockets else {
                         continue;
                     };
-                    // Reports are read away: those that lie there would end each wait at once.
+                    // Drains reports, which would otherwise end each wait at once.
                     while inbox.receive_ready(&sockets.rtcp).is_ok() {}
                     let Ok(received) = inbox.receive_ready(&sockets.rtp) else {
                         continue;

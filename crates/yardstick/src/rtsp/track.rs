@@ -1,4 +1,4 @@
-//! A track of a measuring viewer: how it is asked for, and its sockets.
+//! A track of a measuring viewer: its SETUP and its sockets.
 
 use std::net::SocketAddr;
 use std::task::Poll;
@@ -12,29 +12,29 @@ use crate::meter::TrackMeter;
 use crate::socket;
 use crate::trouble::Trouble;
 
-/// Receive buffer of a track: a second of 16 Mb/s.
+/// Receive buffer of a track in bytes: a second of 16 Mb/s.
 const BUFFER: usize = 2 << 20;
 
-/// A track that is watched.
+/// A received track.
 pub(super) struct ReceivedTrack {
     pub control: String,
     pub meter: TrackMeter,
-    /// Of its access units, how many the player has been told of.
+    /// Number of its access units that were passed to the player.
     pub told: usize,
-    /// None over TCP.
+    /// `None` over TCP.
     pub sockets: Option<Sockets>,
 }
 
-/// Where a track is received.
+/// The sockets of a track.
 pub(super) struct Sockets {
     pub rtp: UdpSocket,
     pub rtcp: UdpSocket,
-    /// Where the server wants reports.
+    /// The server's address for RTCP.
     reports: Option<SocketAddr>,
 }
 
 impl ReceivedTrack {
-    /// Asks for a track, number `number`.
+    /// Sets up a track; `number` counts from 0.
     pub async fn set_up(
         connection: &mut Connection,
         media: &Media,
@@ -71,13 +71,13 @@ impl ReceivedTrack {
         }
         let (rtp, rtcp) = socket::pair(connection.local()?.ip(), 0, BUFFER)?;
         let port = rtp.local_addr()?.port();
-        // Whoever takes part in feedback says so (RFC 4585 section 4.1).
+        // A participant in RTCP feedback uses the AVPF profile (RFC 4585 section 4.1).
         let profile = if rtx.is_some() { "AVPF" } else { "AVP" };
         let transport = format!(
             "Transport: RTP/{profile};unicast;client_port={port}-{}",
             port + 1
         );
-        // Not tied to the server's address: several may send one film.
+        // Not connected to the server's address, as several servers may send one film.
         let answer = connection
             .request("SETUP", &track.control, &[&transport])
             .await?;
@@ -93,18 +93,18 @@ impl ReceivedTrack {
         Ok(track)
     }
 
-    /// Asks for what was lost, where that was agreed on.
+    /// Requests lost packets, if this was agreed on.
     pub fn ask(&mut self) {
         if let (Some(nack), Some(sockets)) = (self.meter.ask(), &self.sockets)
             && let Some(to) = sockets.reports
         {
-            // What cannot be asked for now is asked for again.
+            // If this fails, the packets are requested again.
             let _ = sockets.rtcp.try_send_to(&nack, to);
         }
     }
 }
 
-/// Waits until any of the tracks' sockets has something, or an error to be read.
+/// Waits until any of the tracks' sockets has a datagram or an error.
 pub(super) async fn readable(tracks: &[ReceivedTrack]) {
     let sockets = tracks.iter().filter_map(|track| track.sockets.as_ref());
     let sockets: Vec<&UdpSocket> = sockets
