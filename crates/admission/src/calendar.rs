@@ -1,37 +1,37 @@
-//! One resource: what is promised of it in each second to come.
+//! One resource: what is booked of it in each second to come.
 
 use reelway_demand::Play;
 
-/// A second of the clock that bookings are made by, counted from its zero.
+/// A second of the clock by which bookings are made, counted from the clock's zero.
 pub type Second = u64;
 
-/// Seconds of a block, whose largest load is kept.
+/// Seconds per block; the largest load of each block is kept.
 const BLOCK: usize = 64;
 
-/// Seconds that a new calendar has room for: four and a half hours.
+/// Seconds for which a new calendar has room: four and a half hours.
 const FIRST: usize = 1 << 14;
 
-/// Most seconds ahead that can be booked (three days). A longer film's rest is booked when it comes near.
+/// Farthest second ahead that can be booked (three days). A longer film's rest is booked later.
 pub const HORIZON: usize = 1 << 18;
 
-/// What is booked of one resource, in whole units, second by second: a ring that begins with the present
-/// second and grows with the longest booking.
+/// What is booked of one resource, in whole units, second by second: a ring that begins with the
+/// present second and grows with the longest booking.
 #[derive(Clone, Debug)]
 pub struct Calendar {
     /// The present second.
     now: Second,
-    /// Load of the second `s` at `s` modulo the length, a power of two. Seconds that are past hold 0.
+    /// Load of the second `s` at `s` modulo the length, a power of two. Past seconds hold 0.
     loads: Vec<u64>,
-    /// At least the largest load of each block of seconds.
+    /// An upper bound of the loads in each block of seconds.
     most: Vec<u64>,
-    /// What of past seconds was more than the limit and has not been made up for, as far as it can be.
+    /// Excess of past seconds over the limit that is not made up for yet, and still can be.
     owed: u64,
 }
 
-/// Seconds at a play's beginning in which less of it is ahead of its time.
+/// Seconds at the beginning of a play in which less of it can have been sent ahead.
 const BEGINNING: usize = 2;
 
-/// What is owed from second to second.
+/// Carries what is owed from second to second.
 struct Owed {
     now: u64,
     limit: u64,
@@ -39,7 +39,7 @@ struct Owed {
 }
 
 impl Owed {
-    /// After a second with this load and this need. What cannot be made up for is owed once.
+    /// What is owed after a second with this load and need. What exceeds `carry` is owed once.
     fn after(&mut self, load: u64, need: u32) -> u64 {
         let owed = (self.now + load + u64::from(need)).saturating_sub(self.limit);
         self.now = owed.min(self.carry);
@@ -75,8 +75,8 @@ impl Calendar {
         (second % self.loads.len() as u64) as usize
     }
 
-    /// Time has come to the second `now`; earlier ones are forgotten, but for what of them was more than `limit` and can be made
-    /// up for, `carry` at most: the rest was late, or lost. A clock that steps back is not followed.
+    /// Advances to the second `now` and forgets earlier ones, but not their excess over `limit`, up
+    /// to `carry`: beyond that it was late, or lost. A step back is ignored.
     pub fn advance(&mut self, now: Second, limit: u64, carry: u64) {
         let passed = now.saturating_sub(self.now);
         if passed >= self.loads.len() as u64 {
@@ -90,7 +90,7 @@ impl Calendar {
                 self.owed = owed.min(carry);
                 self.loads[place] = 0;
                 if place % BLOCK == BLOCK - 1 {
-                    // Its places may hold the ring's farthest seconds already.
+                    // The block may already hold the ring's farthest seconds.
                     let block = &self.loads[place + 1 - BLOCK..=place];
                     self.most[place / BLOCK] = block.iter().copied().max().unwrap_or(0);
                 }
@@ -99,8 +99,8 @@ impl Calendar {
         self.now = self.now.max(now);
     }
 
-    /// By how much the seconds before `start` are more than `limit` in all, such that what is sent ahead has to make up
-    /// for it; as exactly as matters where no more than `carry` can be made up for.
+    /// What is owed at `start`: the excess of earlier seconds over `limit` that is not made up for
+    /// by then, at most `carry`.
     fn owed_before(&self, start: Second, limit: u64, carry: u64) -> u64 {
         if carry == 0 {
             return 0;
@@ -110,7 +110,7 @@ impl Calendar {
         for second in (self.now..start).rev() {
             sum += i128::from(self.load(second)) - limit;
             most = most.max(sum);
-            // Whatever was before is made up for.
+            // Everything before is made up for.
             if sum <= -carry {
                 return most.min(carry) as u64;
             }
@@ -118,11 +118,11 @@ impl Calendar {
         most.max(sum + i128::from(self.owed)).min(carry) as u64
     }
 
-    /// The first second of `play`, begun in the second `start`, in which more would be owed than can be made up for: its
-    /// number within the play. `None`: it fits.
+    /// The first second of `play`, begun in the second `start`, in which more would be owed than
+    /// can be made up for: its number within the play. `None` if the play fits.
     ///
-    /// What a second has beyond `limit` is owed, and made up for by later ones that have less. With `carry` 0 no second may
-    /// hold more than `limit`. In a play's first two seconds less of it is ahead of its time, and a part of `carry` counts.
+    /// A second's excess over `limit` is owed, and made up for by later ones. With `carry` 0, no
+    /// second may exceed `limit`. In a play's first two seconds, only a part of `carry` counts.
     pub fn overfull(&self, start: Second, play: &Play, limit: u64, carry: u64) -> Option<usize> {
         let len = play.len();
         if len == 0 {
@@ -150,7 +150,7 @@ impl Calendar {
                 continue;
             }
             let left = len - 1 - nth;
-            // Beyond what the calendar holds nothing is booked.
+            // Nothing is booked beyond what the calendar holds.
             if second >= self.now + self.loads.len() as u64 {
                 if most > limit || owed.now > 0 {
                     let mut rest = nth..nth + left;
@@ -161,14 +161,14 @@ impl Calendar {
                 break;
             }
             let place = self.place(second);
-            // Behind the calendar's last second its first one lies.
+            // In the ring, its first second follows its last.
             let held = (self.now + self.loads.len() as u64 - second) as usize;
             let count = (BLOCK - place % BLOCK).min(left).min(held);
             if owed.now > 0 || self.most[place / BLOCK] + most > limit {
                 let (loads, needs) = (&self.loads[place..place + count], &mut needs[..count]);
                 play.inner(nth, needs);
                 let both = || loads.iter().zip(&*needs);
-                // Without a way out in the middle it is done several at once.
+                // Without an early exit, several seconds are compared at once.
                 let beyond =
                     |any, (load, need): (&u64, &u32)| any | (load + u64::from(*need) > limit);
                 if owed.now > 0 || both().fold(false, beyond) {
@@ -186,7 +186,7 @@ impl Calendar {
         {
             return Some(last);
         }
-        // What is owed at its end the others' seconds have to make up for.
+        // Seconds of other plays have to make up for what is owed at its end.
         let mut second = start + len as u64;
         while owed.now > 0 && second < self.now + self.loads.len() as u64 {
             if owed.after(self.load(second), 0) > carry {
@@ -229,19 +229,19 @@ impl Calendar {
         None
     }
 
-    /// Books a play that begins in the second `start`, whatever is booked already.
+    /// Books a play that begins in the second `start`, whether there is room or not.
     pub fn add(&mut self, start: Second, play: &Play) {
         let end = start.saturating_add(play.len() as u64);
         self.reach(end);
         self.change(start, play, |load, need| *load += u64::from(need));
     }
 
-    /// Takes a play off that was booked at `start`: what of it is still to come.
+    /// Removes a play that was booked at `start`, as far as it is still to come.
     pub fn remove(&mut self, start: Second, play: &Play) {
         self.change(start, play, |load, need| *load -= u64::from(need));
     }
 
-    /// Room up to the second `end`, as far as the calendar may reach.
+    /// Makes room up to the second `end`, within the horizon.
     fn reach(&mut self, end: Second) {
         let wanted = end.saturating_sub(self.now).min(HORIZON as u64) as usize;
         if wanted <= self.loads.len() {
@@ -264,7 +264,7 @@ impl Calendar {
     }
 
     fn change(&mut self, start: Second, play: &Play, by: impl Fn(&mut u64, u32)) {
-        // What is past, or beyond the horizon, is not in the ring.
+        // The ring does not hold what is past or beyond the horizon.
         let end = (start + play.len() as u64).min(self.now + self.loads.len() as u64);
         let mut second = start.max(self.now);
         let mut needs = [0; BLOCK];
@@ -273,7 +273,7 @@ impl Calendar {
             let count = (BLOCK - place % BLOCK).min((end - second) as usize);
             let number = (second - start) as usize;
             let loads = &mut self.loads[place..place + count];
-            // Neither the first nor the last second of the play: a plain run of numbers.
+            // Neither the play's first second nor its last: a plain run of numbers.
             if number > 0 && number + count < play.len() {
                 let needs = &mut needs[..count];
                 play.inner(number, needs);
@@ -303,7 +303,7 @@ mod tests {
 
     use super::*;
 
-    /// What a calendar is: a number for each second.
+    /// The model of a calendar: a number for each second.
     #[derive(Default)]
     struct Naive(HashMap<Second, u64>);
 
@@ -429,7 +429,7 @@ mod tests {
     #[test]
     fn a_booking_that_fills_the_whole_ring_is_seen_to_its_end() {
         let play = |bins: Vec<u32>| Play::new(Arc::new(Curve::new(bins)), 0, usize::MAX, 0);
-        // Its last seconds have places in the block that holds its first.
+        // Its last seconds are in the block that holds its first.
         let (first, len) = (BLOCK as u64 / 2, FIRST as u64);
         let mut calendar = Calendar::new(first);
         calendar.add(first, &play(vec![25; 4 * FIRST]));
@@ -457,7 +457,7 @@ mod tests {
                 0,
             )
         };
-        // What is booked has places behind those of the ring's last seconds, in the same block.
+        // What is booked lies behind the ring's last seconds, in the same block.
         let first = BLOCK as u64 / 2;
         let mut calendar = Calendar::new(first);
         calendar.add(first, &play(BLOCK / 2));
@@ -484,7 +484,7 @@ mod tests {
         let play = Play::new(Arc::new(Curve::new(vec![25; 4 * 20])), 0, usize::MAX, 0);
         calendar.add(14, &play);
         calendar.advance(10, u64::MAX, 0);
-        // The twelfth second of the play is the first that has both.
+        // Second 12 of the play is the first that both plays need.
         assert_eq!(calendar.overfull(2, &play, 199, 0), Some(12));
         assert_eq!(calendar.overfull(2, &play, 200, 0), None);
     }

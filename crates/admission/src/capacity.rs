@@ -2,22 +2,24 @@
 
 use std::fmt;
 
-/// Something of which there is only so much in a second.
+/// A resource of which a machine has a limited amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Resource {
-    /// Bytes a second that leave by the interface of this number, all headers and gaps included.
+    /// Bytes per second that leave by the interface with this number, all headers and gaps
+    /// included.
     Network(u8),
-    /// Bytes a second that the processor can send, over all interfaces: its cost grows with packets.
+    /// Bytes per second that the processor can send over all interfaces: its cost grows with
+    /// packets.
     Processor,
-    /// Bytes a second from the disks. Seeks are counted in: so many reads of a block each are so many bytes.
+    /// Bytes per second from the disks when read block by block, so that seeks are included.
     Disk,
-    /// Bytes a second from other servers, of films that lie there.
+    /// Bytes per second from other servers, for films on them.
     Origin,
-    /// Bytes of the block pool that viewers hold at once.
+    /// Bytes of the block pool that viewers hold at the same time.
     Memory,
 }
 
-/// What all viewers on all interfaces take together; interfaces by themselves are counted from 1.
+/// All viewers on all interfaces together; single interfaces are numbered from 1.
 pub const WHOLE_NETWORK: Resource = Resource::Network(0);
 
 impl Resource {
@@ -45,7 +47,7 @@ impl fmt::Display for Resource {
     }
 }
 
-/// Limits of the resources of a machine. What is not named is not limited.
+/// Limits of a machine's resources. Those that are not named are not limited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capacity {
     limits: Vec<(Resource, u64)>,
@@ -57,8 +59,9 @@ impl Capacity {
         Capacity::default()
     }
 
-    /// With this much of a resource, of which `usable` thousandths are given out; the rest is headroom for what no
-    /// timetable knows. Replaces an earlier limit of the same resource.
+    /// Adds a limit: `amount` of a resource, of which `usable` thousandths are given out; the rest
+    /// is headroom for everything that is in no timetable. Replaces an earlier limit of the same
+    /// resource.
     pub fn with(mut self, resource: Resource, amount: u64, usable: u32) -> Capacity {
         let limit = u128::from(amount) * u128::from(usable.min(1000)) / 1000;
         self.limits.retain(|(of, _)| *of != resource);
@@ -67,7 +70,7 @@ impl Capacity {
         self
     }
 
-    /// How much of a resource may be given out; `None`: it is not limited.
+    /// How much of a resource may be given out; `None` if it is not limited.
     pub fn limit(&self, resource: Resource) -> Option<u64> {
         let found = self.limits.iter().find(|(of, _)| *of == resource);
         found.map(|(_, limit)| *limit)

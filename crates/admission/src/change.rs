@@ -1,4 +1,4 @@
-//! What becomes different for one viewer because of another.
+//! A change to one viewer's booking because of another viewer.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use reelway_demand::Curve;
 use crate::capacity::Resource;
 use crate::verdict::BookingId;
 
-/// A booking needs something else of a resource from now on, whether there is room or not.
+/// From now on, a booking needs a different amount of a resource, whether there is room or not.
 #[derive(Debug)]
 pub(crate) struct Change {
-    /// Whose booking.
+    /// The booking.
     pub id: BookingId,
-    /// Of which resource.
+    /// The resource.
     pub resource: Resource,
-    /// What it needs of it, along the film's time.
+    /// The new need, along the film's time.
     pub curve: Arc<Curve>,
 }

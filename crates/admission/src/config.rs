@@ -1,4 +1,4 @@
-//! What a machine admits by.
+//! The settings of admission.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -15,27 +15,29 @@ use crate::policy::{Class, Policy};
 /// How viewers are judged, and what is booked for them.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// By which rule.
+    /// The rule for judging newcomers.
     pub policy: Policy,
     /// What the machine can carry.
     pub capacity: Capacity,
-    /// Most viewers of a title, an address, a user.
+    /// Maximum numbers of viewers per title, address and user.
     pub limits: Limits,
-    /// Classes of viewers and who belongs to them, the first class first.
+    /// Classes of viewers and their members, the first class first.
     pub classes: Vec<(Class, Members)>,
-    /// A newcomer for whom there will be room within so many seconds waits for it.
+    /// A newcomer waits for room that will be free within this many seconds.
     pub wait: u32,
     /// Whether a viewer who seeks or resumes is refused like a newcomer.
     pub ask_again: bool,
-    /// What fits a packet, as the sender has it.
+    /// How samples are packetised, as in the sender.
     pub payload: PayloadOptions,
-    /// Bytes of the pool in which blocks stay that a viewer is going to ask for; 0: nothing is certain to stay.
+    /// Bytes of the pool in which blocks stay that a viewer is going to ask for; 0 if none are
+    /// certain to stay.
     pub pool: u64,
     /// How films are read into the pool.
     pub reading: Reading,
-    /// How films over HTTP are limited to what is booked for them, where a network is limited.
+    /// How films over HTTP are kept within what is booked for them, if a network is limited.
     pub eager: Eager,
-    /// How far ahead of their time films are sent over RTP, so that they are sent evenly, as the sender has it.
+    /// How far ahead of their time films are sent over RTP so that they are sent evenly, as in the
+    /// sender.
     pub sent_ahead: Nanos,
     /// How far ahead of their time films may be sent over RTP while a limited network has room.
     pub link_ahead: Duration,
@@ -64,12 +66,14 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether anything is limited by what viewers need. Otherwise nothing is booked, and no film's needs are computed.
+    /// Whether anything is limited by what viewers need. If not, nothing is booked, and no film's
+    /// needs are computed.
     pub fn books(&self) -> bool {
         !self.capacity.is_unlimited()
     }
 
-    /// Which class a viewer of this title at this address belongs to: the first that has them, or the last.
+    /// The class of a viewer of this title at this address: the first that they belong to, or the
+    /// last.
     pub fn class_of(&self, address: IpAddr, title: &str) -> usize {
         let has = |(_, members): &(Class, Members)| members.has(address, title);
         let first = self.classes.iter().position(has);
@@ -84,16 +88,17 @@ impl Config {
     }
 }
 
-/// Plain numbers of sessions that bound the register. Each is named after its key in the configuration.
+/// Bounds on the number of sessions. Each is named after its key in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Most sessions at once.
+    /// Maximum number of sessions.
     pub sessions: usize,
-    /// Most sessions of one address (IPv6: /64) at once.
+    /// Maximum number of sessions of one address (IPv6: /64).
     pub per_address: usize,
-    /// Most sessions of one address that have not asked for media yet.
+    /// Maximum number of sessions of one address that have not asked for media yet.
     pub unplayed_per_address: usize,
-    /// Most sessions of one connection that have not asked for media yet: over it the oldest of them ends.
+    /// Maximum number of sessions of one connection that have not asked for media yet; beyond it,
+    /// the oldest of them ends.
     pub unplayed_per_connection: usize,
 }
 

@@ -1,20 +1,20 @@
-//! How many viewers there are of a title, from an address, of a user.
+//! Counts the viewers of each title, address and user.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Most viewers of one kind; 0: no limit.
+/// Maximum number of viewers of one kind; 0 for no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Of one title.
     pub title: u32,
     /// From one address (IPv6: from one /64).
     pub address: u32,
-    /// Of one user; a viewer without a name counts with all others of their address without one.
+    /// Of one user; viewers without a name count with all others at their address who have none.
     pub user: u32,
 }
 
-/// What viewers are counted by.
+/// A key by which viewers are counted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Title(String),
@@ -23,7 +23,7 @@ enum Key {
     Nameless(IpAddr),
 }
 
-/// Whom a viewer counts with.
+/// The keys by which one viewer is counted.
 #[derive(Clone, Debug)]
 pub(crate) struct Member(Vec<Key>);
 
@@ -35,7 +35,7 @@ impl Member {
     }
 }
 
-/// The counts.
+/// The viewer counts and their limits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Crowd {
     limits: Limits,
@@ -50,7 +50,7 @@ impl Crowd {
         }
     }
 
-    /// Why there is no place for one more, in words.
+    /// Why one more viewer of this kind has no place, in words.
     pub fn full(&self, member: &Member) -> Option<String> {
         let key = self.full_key(member)?;
         let (most, setting, whom) = match key {
@@ -73,7 +73,7 @@ impl Crowd {
         ))
     }
 
-    /// Whether `other` takes one of the places that `member` cannot have.
+    /// Whether `other` takes one of the places that are missing for `member`.
     pub fn shares_full(&self, member: &Member, other: &Member) -> bool {
         self.full_key(member)
             .is_some_and(|key| other.0.contains(key))
@@ -83,7 +83,7 @@ impl Crowd {
         self.counts.get(key).copied().unwrap_or(0)
     }
 
-    /// The first limit that is reached.
+    /// The first key whose limit is reached.
     fn full_key<'a>(&self, member: &'a Member) -> Option<&'a Key> {
         member.0.iter().find(|key| {
             let most = match key {
@@ -113,7 +113,7 @@ impl Crowd {
     }
 }
 
-/// Who shares an address: with IPv6 a subscriber has a whole /64 (RFC 6177).
+/// The address of the subscriber: with IPv6, a subscriber has a whole /64 (RFC 6177).
 pub(crate) fn household(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),

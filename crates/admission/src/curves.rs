@@ -1,7 +1,7 @@
-//! Demand curves: what films need, made once for all their viewers, and what the policy makes of it.
+//! Demand curves: what films need, made once for all viewers, and what the policy makes of it.
 //!
-//! A film's needs are known roughly from its table of groups, which is in memory, and exactly from its index, which has to be
-//! read. Nothing is read here: where the index is not known yet, a [`Want`] says so.
+//! A film's needs are known roughly from its table of groups, which is in memory, and exactly from
+//! its index. The index is not read here: a [`Want`] asks for it.
 
 use std::hash::Hash;
 use std::sync::{Arc, Weak};
@@ -17,42 +17,42 @@ use crate::capacity::{Capacity, Resource, WHOLE_NETWORK};
 use crate::config::Config;
 use crate::policy::{Class, Policy};
 
-/// Films whose curves are kept, and whose indexes are wanted at once.
+/// Maximum number of films whose curves are kept, and of indexes that are wanted at once.
 pub const FILMS: usize = 64;
 
-/// Memory that all curves may take while films' needs are known bin by bin, as long as there is more of it: those of a
-/// two-hour film take about half a megabyte. What comes beyond that is known in runs of [`SPAN`], in less than a tenth of it:
-/// other films' needs, and what single viewers are booked by who do not begin at the beginning.
+/// Memory in which films' needs are kept bin by bin: those of a two-hour film take about half a
+/// megabyte. Once it is used up, needs are kept in runs of [`SPAN`], in less than a tenth of the
+/// memory: those of other films, and those of single viewers who do not begin at the beginning.
 const EXACT: usize = 16 << 20;
 
-/// Quarter seconds of which the largest second's need is booked for all, where there is no memory for more.
+/// Quarter seconds per run, which is booked by its largest second, when memory is short.
 const SPAN: usize = 16;
 
-/// Curves of what is sent of a film that are kept.
+/// Maximum number of wire curves that are kept per film.
 const WIRES: usize = 16;
 
-/// Curves made of others that are kept.
+/// Maximum number of curves derived from others that are kept.
 const SHAPED: usize = 256;
 
-/// So much longer a film that goes on is booked than it is indexed, at the highest rate seen. It is booked anew when there is
-/// more of it.
+/// A film that goes on is booked for this much more than is indexed, at the highest rate seen. It
+/// is booked again when it has grown.
 pub const BEYOND: Nanos = 600 * SECOND;
 
 /// What a viewer takes of a film, and how.
 #[derive(Clone, Debug)]
 pub struct Wants {
-    /// What the film needs.
+    /// The film's needs.
     pub demand: Arc<Demand>,
-    /// Which tracks (indices into `Title::tracks`); empty: those that players take by default.
+    /// Indices into `Title::tracks`; empty for those that players take by default.
     pub tracks: Vec<usize>,
-    /// How it gets to the viewer.
+    /// The transport to the viewer.
     pub carriage: Carriage,
-    /// Whether the film lies on another server.
+    /// Whether the film is on another server.
     pub is_remote: bool,
-    /// Whether more of the film may come than is indexed, as of a recording that is still being made, and the viewer plays
-    /// that, too.
+    /// Whether the film may become longer than it is indexed, as a recording that is still being
+    /// made, and the viewer plays that, too.
     pub goes_on: bool,
-    /// How far ahead of its time it is fetched, and how fast, if it is; `None`: as all films are ([`Config::eager`]).
+    /// How far ahead it is fetched, and how fast; `None`: as all films are ([`Config::eager`]).
     pub eager: Option<Eager>,
 }
 
@@ -71,11 +71,11 @@ impl Wants {
     }
 }
 
-/// A film's index is to be read, for what the film needs exactly ([`Curves::learn`]).
+/// A request to read a film's index, which has the film's exact needs ([`Curves::learn`]).
 #[must_use = "until the index is read, the film is booked by an estimate"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Want<F> {
-    /// Which film.
+    /// The film.
     pub film: F,
 }
 
@@ -84,21 +84,21 @@ pub struct Want<F> {
 pub struct Needs {
     /// Along the film's time, if the viewer shares nothing with others.
     pub(crate) of: Vec<(Resource, Arc<Curve>)>,
-    /// By what they are sent, if that is not the film's own time.
+    /// The schedule by which they are sent, if that is not the film's own time.
     pub schedule: Option<Arc<Schedule>>,
     /// The part, in bins of those curves.
     pub(crate) range: (usize, usize),
-    /// Bins of the whole film.
+    /// Number of bins of the whole film.
     pub(crate) len: usize,
     /// The part, in film times.
     pub(crate) times: (Nanos, Nanos),
-    /// Where its bytes come from; `None`: nothing is needed.
+    /// Where its bytes come from; `None` if nothing is needed.
     pub(crate) source: Option<Resource>,
-    /// The film, if its viewers are sent to at their pace; those who fetch share nothing.
+    /// The film, if it is sent at the viewer's pace; viewers who fetch share nothing.
     pub(crate) sent: Option<Arc<Demand>>,
 }
 
-/// What a policy makes of a curve. The curve is held, so that its address stays its own.
+/// What a policy makes of a curve. The original is held, so that its address stays unique.
 #[derive(Clone)]
 struct Shaped {
     _of: Arc<Curve>,
@@ -106,47 +106,47 @@ struct Shaped {
     schedule: Option<Arc<Schedule>>,
 }
 
-/// What a film's viewers are sent, for all who take the same of it.
+/// The wire curves of a film, for all viewers who take the same of it.
 struct Wires {
-    /// Its memory is not another's as long as this is kept, and does not count as use of it.
+    /// Keeps the address unique, but does not count as a use.
     of: Weak<Demand>,
-    /// By tracks and way.
+    /// By tracks and carriage.
     curves: Vec<(Vec<usize>, Carriage, Arc<Curve>)>,
 }
 
 impl Wires {
-    /// Keeps the curves by which somebody is booked.
+    /// Keeps only curves by which viewers are booked.
     fn drop_unused(&mut self) {
         self.curves
             .retain(|(.., curve)| Arc::strong_count(curve) > 1);
     }
 }
 
-/// Curves made of others, by the addresses of those.
+/// Curves derived from others, by the addresses of those.
 type Shapes = FixedMap<usize, Shaped>;
 
-/// All curves that are kept. `F` is what films are told apart by: another version of a file is another film.
+/// All curves that are kept. `F` identifies a film: another version of a file is another film.
 pub struct Curves<F> {
     policy: Policy,
     capacity: Capacity,
     payload: PayloadOptions,
     reading: Reading,
     demands: FixedMap<F, Arc<Demand>>,
-    /// Films whose indexes are wanted, and are not being read yet.
+    /// Films whose indexes are wanted, and not yet being read.
     wanted: FixedMap<F, ()>,
-    /// By the demands' addresses.
+    /// By the addresses of the demands.
     wires: FixedMap<usize, Wires>,
     shaped: Shapes,
-    /// The same of what is fetched ahead.
+    /// The same for films that are fetched ahead.
     fetched: Shapes,
-    /// The same of films that go on.
+    /// The same for films that go on.
     longer: Shapes,
     eager: Eager,
     sent_ahead: Nanos,
 }
 
 impl<F: Clone + Eq + Hash> Curves<F> {
-    /// None yet.
+    /// Creates an empty set of curves.
     pub fn new(config: &Config) -> Curves<F> {
         Curves {
             policy: config.policy,
@@ -160,7 +160,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
             fetched: FixedMap::default(),
             longer: FixedMap::default(),
             eager: config.eager,
-            // A limited network makes up for what coincides by itself.
+            // A limited network evens out what coincides by itself.
             sent_ahead: if config.capacity.limits_a_network() {
                 0
             } else {
@@ -169,8 +169,8 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         }
     }
 
-    /// What a film needs; `None`: nothing is limited. While its index has not been read, this is an estimate by its groups,
-    /// so that no viewer waits for a disk. The index is wanted once, unless as many others are wanted already.
+    /// A film's needs; `None` if nothing is limited. Until its index is read, this is an estimate,
+    /// so that no viewer waits for a disk. The index is wanted once, unless `FILMS` others are.
     pub fn demand(&mut self, film: &F, title: &Title) -> Option<(Arc<Demand>, Option<Want<F>>)> {
         if self.capacity.is_unlimited() {
             return None;
@@ -195,19 +195,19 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         Some((rough, Some(want)))
     }
 
-    /// The index of a film that was wanted is being read, or cannot be: another may be wanted in its place.
+    /// Notes that a wanted index is being read, or cannot be: another may be wanted in its place.
     pub fn reads(&mut self, film: &F) {
         self.wanted.remove(film);
     }
 
-    /// What a film needs by its index ([`fitting`]).
+    /// Notes a film's needs according to its index ([`fitting`]).
     pub fn learn(&mut self, film: F, demand: Arc<Demand>) {
         self.keep(film, demand);
     }
 
-    /// The same, fetched more slowly than all films are at the beginning, where that would otherwise take more than a viewer's
-    /// class may fill of a network, the processor or the disks: nobody else need be there for them to be refused for it, and
-    /// whether they are would depend on how their first seconds lie in those of the books. `class`: none is all of them.
+    /// Returns `wants`, fetched more slowly at first if it would otherwise take more than `class`
+    /// (`None`: all) may fill of a network, the processor or the disks: the viewer would be refused
+    /// even without others, depending on how their seconds align with those of the books.
     pub fn slowly_if_narrow(
         &mut self,
         mut wants: Wants,
@@ -253,14 +253,14 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         self.wire(&wants.demand, tracks, wants.carriage)
     }
 
-    /// What a viewer needs of what is limited who plays these film times; `link`: the interface by which they are reached.
+    /// A viewer's needs of limited resources for these film times. `link`: their interface.
     pub fn needs(&mut self, wants: &Wants, link: Option<u8>, (from, to): (Nanos, Nanos)) -> Needs {
         let wire = self.wire_of(wants);
         let wire = self.longer(wire, wants.goes_on);
         let mut range = (wire.bin_at(from), wire.bin_at(to.saturating_add(BIN - 1)));
         // The last bin holds what is due at the very end.
         let is_to_the_end = wire.bin_at(to) + 1 >= wire.len();
-        // What a viewer over HTTP may fetch ahead is booked so, whether they do or not.
+        // A viewer over HTTP is booked what they may fetch ahead, whether they do or not.
         let is_fetched = self.is_fetched(wants);
         let (wire, schedule) = match self.policy {
             _ if is_fetched => (self.fetched(&wire, range.0, wants.eager), None),
@@ -271,7 +271,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
                 });
                 (sent, None)
             }
-            // What is ahead at a film's beginning is known once for all; from elsewhere it begins with nothing ahead.
+            // A film's beginning is smoothed once for all; elsewhere, nothing is ahead at first.
             Policy::Smoothed(seconds) if range.0 > 0 => {
                 let (curve, schedule) = smooth(&wire, range.0, seconds as usize * BINS);
                 (Arc::new(curve), Some(Arc::new(schedule)))
@@ -288,7 +288,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         ];
         let len = wire.len();
         if is_to_the_end {
-            // What is sent ahead begins ahead, and so lasts longer.
+            // What is sent ahead also begins ahead, and so lasts longer.
             range.1 = len;
         }
         let mut of: Vec<(Resource, Arc<Curve>)> = of_wire
@@ -297,7 +297,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
             .filter(|resource| self.capacity.limit(*resource).is_some())
             .map(|resource| (resource, wire.clone()))
             .collect();
-        // Of the file itself nothing is sent ahead of what was read: the same bins will do.
+        // The file is not sent ahead of being read: the same bins will do.
         let source = wants.source();
         if self.capacity.limit(source).is_some() {
             let read = self.longer(wants.demand.disk(), wants.goes_on);
@@ -307,7 +307,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
             };
             of.push((source, read));
         }
-        // What HTTP pins is bounded, and set aside.
+        // The memory that HTTP pins is bounded, and set aside.
         if self.capacity.limit(Resource::Memory).is_some() && !wants.fetches() {
             let memory = match self.policy {
                 Policy::Vodca => wants.demand.two_groups(),
@@ -320,7 +320,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
             schedule,
             range,
             len,
-            // As all are who play to the end, whether they name it or not: they can follow each other.
+            // The same for all who play to the end, named or not: they can follow each other.
             times: (from, if is_to_the_end { Nanos::MAX } else { to }),
             sent: (!wants.fetches()).then(|| wants.demand.clone()),
             source: Some(source),
@@ -352,7 +352,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         curve
     }
 
-    /// Keeps nothing but what is booked.
+    /// Drops everything that is not booked.
     fn forget(&mut self) {
         self.shaped.clear();
         self.fetched.clear();
@@ -371,7 +371,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         self.demands.insert(film, demand);
     }
 
-    /// Keeps films that have viewers.
+    /// Drops films without viewers.
     fn drop_unused(&mut self) {
         let is_used = |demand: &Arc<Demand>| Arc::strong_count(demand) > 1;
         self.demands.retain(|_, demand| is_used(demand));
@@ -398,7 +398,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         shaped
     }
 
-    /// What a film needs that `goes_on`: beyond its end, in each second the most of any second.
+    /// The needs of a film that `goes_on`: beyond its end, each second is as high as the highest.
     fn longer(&mut self, curve: Arc<Curve>, goes_on: bool) -> Arc<Curve> {
         if !goes_on {
             return curve;
@@ -408,7 +408,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
         shaped_from(&mut self.longer, &curve, 0, shape)
     }
 
-    /// What is sent at most to a viewer who fetches a film from this bin on.
+    /// The most that is sent to a viewer who fetches a film from this bin on.
     fn fetched(&mut self, curve: &Arc<Curve>, from: usize, eager: Option<Eager>) -> Arc<Curve> {
         let eager = eager.unwrap_or(self.eager);
         let shape = || Arc::new(eager.curve(curve, from));
@@ -419,7 +419,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
     }
 }
 
-/// What a curve becomes from this bin on; kept if that is the film's beginning.
+/// Derives a curve from this bin on; keeps it if the bin is the film's beginning.
 fn shaped_from(
     kept: &mut Shapes,
     curve: &Arc<Curve>,
@@ -443,7 +443,7 @@ fn shaped_from(
     shape
 }
 
-/// A curve by which one viewer alone is booked, as exactly as there is memory for.
+/// A curve by which one viewer alone is booked, as exact as memory allows.
 pub(crate) fn own(curve: Arc<Curve>) -> Arc<Curve> {
     if is_full() {
         Arc::new(curve.coarse(SPAN))
@@ -462,12 +462,12 @@ fn keep_shaped(kept: &mut Shapes, key: usize, shaped: Shaped) {
     kept.insert(key, shaped);
 }
 
-/// Whether curves have as much memory as they may.
+/// Whether curves take as much memory as they may.
 fn is_full() -> bool {
     memory_held() >= EXACT
 }
 
-/// What a film needs, as exactly as there is memory for.
+/// A film's needs, as exact as memory allows.
 pub fn fitting(demand: Demand) -> Arc<Demand> {
     Arc::new(if is_full() {
         demand.coarse(SPAN)
@@ -549,7 +549,7 @@ mod tests {
                 let sum = |bins: &[u32]| bins.iter().map(|bin| u64::from(*bin)).sum::<u64>();
                 let beyond = (BEYOND / BIN) as u64 * u64::from(most.div_ceil(BINS as u32));
                 assert_eq!(sum(long) - sum(short), beyond);
-                // Who fetches is at most a little ahead of that.
+                // A viewer who fetches is at most a little ahead of that.
                 let end = long.len() - 60 * BINS..long.len() - 30 * BINS;
                 assert!(
                     long[end]
@@ -582,7 +582,7 @@ mod tests {
         };
         let of_link = |rate, carriage| of_class(rate, carriage, None);
         let ways = Eager::default().slower();
-        // A film of about 135,000 bytes a second on the wire.
+        // A film of about 135,000 bytes per second on the wire.
         let found = [600_000, 400_000, 210_000, 175_000, 130_000].map(|rate| {
             let (eager, peak) = of_link(rate, Carriage::Http);
             (
@@ -593,7 +593,7 @@ mod tests {
         let [all, even, half, least] = [0, 1, 2, 3].map(|way| (Some(way), true));
         assert_eq!(found, [all, even, half, least, (Some(3), false)]);
         assert_eq!(of_link(400_000, Carriage::UdpV4).0, None);
-        // Who may fill half of a link finds it half as wide.
+        // For a class that may fill half of a link, the link is half as wide.
         let half = Class {
             name: "half".into(),
             ceiling: 500,

@@ -1,5 +1,5 @@
-//! Fast play, which shows I-frames only and may show fewer of them: where there is no room for all, it goes on below
-//! its rate, as the VODCA paper's does, instead of being refused.
+//! Fast play, which shows I-frames only and may show fewer of them: if there is no room for all, it
+//! goes on below its rate, as in the VODCA paper, instead of being refused.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use crate::capacity::Resource;
 use crate::judge::Admission;
 use crate::verdict::{Admitted, BookingId, Newcomer, Refused};
 
-/// A way to play: what it needs of each resource along its time.
+/// A way to play: its needs of each resource along its time.
 pub type Way = [(Resource, Arc<Curve>)];
 
 impl Admission {
-    /// Judges a viewer who plays fast, and books for them. `newcomer` needs what all I-frames take; each of `fewer` what a part
-    /// of them does, the most of them first. They get as many as there is room for; how many: 0 is all, n the nth of
-    /// `fewer`.
+    /// Judges a viewer who plays fast, and books for them. `newcomer` needs what all I-frames take;
+    /// each of `fewer` what a part of them takes, the largest part first. They get as many I-frames
+    /// as there is room for. Returns which: 0 for all, n for the nth of `fewer`.
     ///
     /// # Errors
-    /// There is no room even for the fewest; when there would be, for these.
+    /// There is no room even for the fewest; the error says when there would be.
     pub fn decide_fast(
         &mut self,
         now: u64,
@@ -43,8 +43,9 @@ impl Admission {
         Ok((fewer.len(), admitted))
     }
 
-    /// An admitted viewer begins to play fast, or could show more I-frames than now: books the first of `ways`, the
-    /// most I-frames first, for which there is room from now on. `None`: there is room for none, and nothing changes.
+    /// Books for an admitted viewer who begins to play fast, or could show more I-frames than now:
+    /// the first of `ways`, the most I-frames first, for which there is room from now on. `None` if
+    /// there is room for none; then nothing changes.
     pub fn rebook_fast(
         &mut self,
         now: u64,
@@ -66,7 +67,7 @@ mod tests {
 
     const LINK: Resource = Resource::Network(0);
 
-    /// A minute that needs so much a second.
+    /// A minute that needs `rate` per second.
     fn needs(rate: u32) -> Vec<(Resource, Arc<Curve>)> {
         let curve = Curve::new(vec![rate; 60]).flattened(rate);
         vec![(LINK, Arc::new(curve))]
@@ -109,7 +110,7 @@ mod tests {
         let refused = come(&mut judge).unwrap_err();
         assert_eq!((judge.refused(), judge.load(LINK, 1)), (1, 96));
         assert_eq!(refused.retry_after.as_secs(), 15, "when the films end");
-        // Others leave: the viewer gets more, and all as the last one left.
+        // When others leave, the viewer gets more I-frames, and all of them when the last has left.
         judge.end(0, viewer.id);
         let ways: [&Way; 3] = [&all, &half, &quarter];
         assert_eq!(judge.rebook_fast(0, second.1.id, &ways, (0, 60)), Some(1));

@@ -7,7 +7,8 @@ use reelway_media::{Codec, Group, H264Config, Kind, Title, Track};
 
 use crate::config::Config;
 
-/// A film without sound, of groups of pictures that last `millis` ms and have so many bytes each; 24 pictures a second.
+/// A film without sound, of groups of pictures that last `millis` ms and have these sizes in bytes;
+/// 24 pictures per second.
 pub(crate) fn title(millis: u32, bytes: &[u32]) -> Title {
     let pictures = millis * 24 / 1000;
     let group = |(number, bytes): (u32, &u32)| Group {
@@ -37,7 +38,7 @@ pub(crate) fn title(millis: u32, bytes: &[u32]) -> Title {
     Title::new(vec![track])
 }
 
-/// What such a film needs, by its groups.
+/// What such a film needs, estimated from its groups.
 pub(crate) fn demand(millis: u32, bytes: &[u32]) -> Arc<Demand> {
     let (title, config) = (title(millis, bytes), Config::default());
     Arc::new(Demand::rough(&title, config.payload, config.reading))

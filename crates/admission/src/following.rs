@@ -1,14 +1,16 @@
-//! Cache hits that are certain: a viewer who plays what another viewer played a moment before finds it in memory, and needs
-//! nothing from the disks. What the viewer ahead played before the follower came may have been dropped meanwhile: it counts
-//! as read.
+//! Certain cache hits: a viewer who plays what another viewer played a moment before finds it in
+//! memory, and needs nothing from the disks. What the viewer ahead played before the follower
+//! arrived may have been evicted meanwhile: it counts as read.
 //!
-//! The cache policy `timetable` drops the block whose next viewer is furthest away. So a block that a viewer is going to
-//! ask for stays as long as all of those together fit the pool: what lies between each viewer and the one ahead (an
-//! interval, as in Dan and Sitaram, *Buffer Management Policy for an On-Demand Video Server*, 1993), and what each is
-//! being sent. That sum is kept here, and nobody follows beyond it. When the viewer ahead leaves, pauses or seeks, what is
-//! booked of the disks passes on to the followers: one of them reads, as before.
+//! The cache policy `timetable` evicts the block whose next viewer is furthest away. So a block
+//! that a viewer is going to request stays as long as all such blocks together fit the pool: the
+//! blocks between each viewer and the one ahead (an interval, as in Dan and Sitaram, *Buffer
+//! Management Policy for an On-Demand Video Server*, 1993), and those that each viewer is being
+//! sent. This sum is kept here, and no viewer follows another beyond it. When the viewer ahead
+//! leaves, pauses or seeks, the booking of the disks passes on to the followers: one of them reads,
+//! as before.
 //!
-//! Only viewers over RTP: those over HTTP ask when they like.
+//! Only viewers over RTP follow others: those over HTTP request blocks when they like.
 
 use std::sync::Arc;
 
@@ -20,13 +22,13 @@ use crate::capacity::Resource;
 use crate::change::Change;
 use crate::verdict::BookingId;
 
-/// Memory under what one viewer is sent, and read ahead: four blocks of the usual size.
+/// Memory for what one viewer is sent and for read-ahead: four blocks of the usual size.
 const WORKING: u64 = 1 << 20;
 
-/// Bytes by which blocks at both ends of an interval reach beyond it.
+/// Bytes by which blocks at both ends of an interval extend beyond it.
 const EDGES: u64 = 1 << 20;
 
-/// Quarter seconds by which a viewer may be nearer to the film's end than reckoned, as both may.
+/// Quarter seconds by which either of two viewers may be further into the film than calculated.
 const SLACK: usize = 8;
 
 /// The part of a film between a viewer and the one ahead, which stays in memory.
@@ -34,32 +36,32 @@ const SLACK: usize = 8;
 pub(crate) struct Interval {
     ahead: BookingId,
     bytes: u64,
-    /// Where the viewer ahead is: what lies before that (a bin of the film) has to be read.
+    /// The bin at which the viewer ahead is; the bins before it have to be read.
     known_from: usize,
 }
 
 #[derive(Clone)]
 struct Playing {
     id: BookingId,
-    /// Where the film is read from, and what it needs of that.
+    /// Where the film is read from, and its need for that resource.
     source: Resource,
     disk: Arc<Curve>,
-    /// When the film's beginning would have been played, ns of the clock.
+    /// Clock time at which the film's beginning would have been played, in ns.
     origin: i64,
     from: Nanos,
     to: Nanos,
     interval: Option<Interval>,
 }
 
-/// Who is behind whom. A clone is cheap: films are copied when they change.
+/// Which viewers follow which. Cheap to clone: films are copied when they change.
 #[derive(Clone, Default)]
 pub(crate) struct Following {
-    /// Bytes of the pool.
+    /// Size of the pool in bytes.
     pool: u64,
-    /// Bytes between viewers and those ahead of them.
+    /// Bytes of all intervals together.
     kept: u64,
-    /// Viewers of each film, by what it needs of the disks (which is held, so that its address stays its own: a film that was
-    /// replaced by another of its name is another).
+    /// Viewers of each film, by the address of its disk curve. The curve is held, so that the
+    /// address stays unique: a film that replaced another of the same name has another curve.
     films: FixedMap<usize, Arc<Vec<Playing>>>,
     viewers: u64,
 }
@@ -72,13 +74,13 @@ fn origin(now: u64, from: Nanos) -> i64 {
     (now as i64).saturating_sub(from)
 }
 
-/// A film's end, or an earlier one.
+/// The film's end, or `to` if that is earlier.
 fn end(disk: &Arc<Curve>, to: Nanos) -> Nanos {
     to.min(disk.len() as Nanos * BIN)
 }
 
 impl Following {
-    /// Nobody, with a pool of so many bytes.
+    /// No viewers, and a pool of `pool` bytes.
     pub fn new(pool: u64) -> Following {
         Following {
             pool,
@@ -86,8 +88,8 @@ impl Following {
         }
     }
 
-    /// The interval of a viewer who plays these film times from `now` on, if what they need is in memory when they need it.
-    /// `me`: their booking, if they have one already.
+    /// The interval of a viewer who plays these film times from `now` on, if everything they need
+    /// will be in memory in time. `me`: their booking, if they already have one.
     pub fn behind(
         &self,
         me: Option<BookingId>,
@@ -117,8 +119,9 @@ impl Following {
         })
     }
 
-    /// A viewer plays these film times from `now` on, with this interval if they follow another viewer. For whom the disks
-    /// have to be booked because of that: there is no memory for all intervals any more.
+    /// Notes that a viewer plays these film times from `now` on, with this interval if they follow
+    /// another viewer. Returns the viewers for whom the disks have to be booked because memory no
+    /// longer suffices for all intervals.
     pub fn join(
         &mut self,
         id: BookingId,
@@ -150,7 +153,7 @@ impl Following {
         reading
     }
 
-    /// The viewer with the widest interval follows nobody any more.
+    /// Makes the viewer with the widest interval follow nobody.
     fn give_up_widest(&mut self) -> Option<Change> {
         let widest = |film: &Vec<Playing>| {
             let intervals = film.iter().enumerate();
@@ -166,7 +169,8 @@ impl Following {
         Some(playing.reads())
     }
 
-    /// A viewer plays no more, or somewhere else. For which followers the disks have to be booked now.
+    /// Notes that a viewer stops playing, or plays elsewhere. Returns the followers for whom the
+    /// disks have to be booked now.
     pub fn leave(&mut self, id: BookingId) -> Vec<Change> {
         let mut reading = Vec::new();
         let (kept, viewers) = (&mut self.kept, &mut self.viewers);
@@ -192,13 +196,13 @@ impl Following {
         reading
     }
 
-    /// Whether nobody plays, and nothing is kept.
+    /// Whether nobody plays, and no interval is kept.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.films.is_empty() && (self.kept, self.viewers) == (0, 0)
     }
 
-    /// Whether each follower follows a viewer who is there, and each interval is counted.
+    /// Whether each follower follows a present viewer, and each interval is counted.
     #[cfg(test)]
     pub fn is_sound(&self) -> bool {
         let intervals = self.intervals();
@@ -216,7 +220,7 @@ impl Following {
         all.map(|playing| (playing.id, playing.interval)).collect()
     }
 
-    /// Viewers who take what others had read.
+    /// The number of viewers who use what others have read.
     #[cfg(test)]
     pub fn followers(&self) -> usize {
         let all = self.films.values().flat_map(|film| film.iter());
@@ -225,7 +229,7 @@ impl Following {
 }
 
 impl Interval {
-    /// What is read for a follower of a film that needs `disk`.
+    /// The part of `disk` that is read for a follower.
     pub fn read(&self, disk: &Curve) -> Curve {
         let mut bins = disk.bins();
         if let Some(known) = bins.get_mut(self.known_from..) {
@@ -236,7 +240,7 @@ impl Interval {
 }
 
 impl Playing {
-    /// Needs the disks for all of it.
+    /// The change that books the disks for the whole film.
     fn reads(&self) -> Change {
         Change {
             id: self.id,
@@ -246,7 +250,7 @@ impl Playing {
     }
 }
 
-/// The most bytes that any so many quarter seconds in a row have.
+/// The most bytes in any `count` consecutive quarter seconds.
 pub(crate) fn most_within(curve: &Curve, count: usize) -> u64 {
     let bins = curve.bins();
     let count = count.min(bins.len());
@@ -274,7 +278,7 @@ mod tests {
 
     const END: Nanos = Nanos::MAX;
 
-    /// Names of bookings.
+    /// Ids of bookings.
     fn ids(count: usize) -> Vec<BookingId> {
         let mut judge = Admission::new(Policy::Exact, Capacity::unlimited(), Limits::default());
         let newcomer = Newcomer {
@@ -293,7 +297,7 @@ mod tests {
         (0..count).map(|_| come()).collect()
     }
 
-    /// Ten minutes of 100 kB a second.
+    /// Ten minutes with 100 kB per second.
     fn film() -> Arc<Curve> {
         Arc::new(Curve::new(vec![25_000; 2400]))
     }
@@ -374,7 +378,7 @@ mod tests {
             following.behind(Some(ids[0]), &disk, second(10), (105 * SECOND, END)),
             None
         );
-        // A film of the same name that is another.
+        // Another film of the same name.
         assert_eq!(
             following.behind(None, &film(), second(10), (105 * SECOND, END)),
             None
@@ -416,7 +420,7 @@ mod tests {
             None,
             "no memory is left"
         );
-        // Others watch something else, and each is sent something: the interval of 100 s goes first.
+        // Others watch other films, and each needs memory: the interval of 100 s is given up first.
         let mut given_up = Vec::new();
         for id in &ids[3..] {
             let other = film();

@@ -1,14 +1,14 @@
-//! Who belongs to a class of viewers.
+//! The members of a class of viewers.
 
 use std::net::IpAddr;
 
-/// Who belongs to a class: viewers from one of these networks, and viewers of one of these titles. Both empty: all
-/// viewers.
+/// The members of a class: viewers from one of these networks, and viewers of one of these titles.
+/// If both are empty, all viewers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Members {
-    /// Networks, each with the length of its prefix.
+    /// Networks, each with its prefix length.
     pub networks: Vec<(IpAddr, u8)>,
-    /// Beginnings of titles.
+    /// Prefixes of titles.
     pub titles: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Rules to judge newcomers by.
+//! Rules for judging newcomers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,15 +8,16 @@ use reelway_demand::Curve;
 
 use crate::capacity::Resource;
 
-/// A rule. All but the last two know less than there is to be known; they are what others do, for comparison.
+/// A rule. All but the last two use less than is known; they are the rules of other servers, for
+/// comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
     /// Everybody is admitted.
     Everybody,
-    /// So many viewers, whatever they watch: the connection limit of other servers.
+    /// This many viewers, whatever they watch: the connection limit of other servers.
     Count(u32),
-    /// The VODCA paper's: two buffers of the film's largest GOP for each viewer must fit the memory, and at most
-    /// a fifth of all may play fast. The network is not asked.
+    /// The VODCA paper's rule: two buffers of the film's largest GOP for each viewer must fit the
+    /// memory, and at most a fifth of all may play fast. The network is not considered.
     Vodca,
     /// Each viewer counts as needing their film's largest second all the time.
     Peak,
@@ -24,12 +25,12 @@ pub enum Policy {
     Mean,
     /// Each second of each film is booked as it will be.
     Exact,
-    /// The same, of films that are sent up to so many seconds ahead into the viewer's buffer, as evenly as that
-    /// allows ([`reelway_demand::smooth`]).
+    /// The same, for films that are sent up to this many seconds ahead into the viewer's buffer, as
+    /// evenly as that allows ([`reelway_demand::smooth`]).
     Smoothed(u32),
 }
 
-/// Most seconds that a film is sent ahead: more than any player holds.
+/// Maximum number of seconds that a film is sent ahead: more than any player holds.
 const MOST_AHEAD: u32 = 120;
 
 impl FromStr for Policy {
@@ -71,8 +72,8 @@ impl fmt::Display for Policy {
 }
 
 impl Policy {
-    /// What is booked of a resource for a film that needs `curve`; the smoothed curve comes with its
-    /// schedule.
+    /// What is booked of a resource for a film that needs `curve`. Smoothed curves are made with
+    /// their schedules, and not here.
     pub fn booked(self, resource: Resource, curve: &Arc<Curve>) -> Arc<Curve> {
         match (self, resource) {
             (_, Resource::Memory) => curve.clone(),
@@ -82,7 +83,7 @@ impl Policy {
         }
     }
 
-    /// Whether this rule asks for this resource.
+    /// Whether this rule considers this resource.
     pub(crate) fn asks(self, resource: Resource) -> bool {
         match self {
             Policy::Everybody | Policy::Count(_) => false,
@@ -92,7 +93,8 @@ impl Policy {
     }
 }
 
-/// A class of viewers. Those of the first class come first: others find the machine full at less than it holds.
+/// A class of viewers. The first class has priority: for others, the machine counts as full
+/// earlier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
     /// Its name.
@@ -102,7 +104,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// What its viewers may fill of a limit.
+    /// The part of a limit that its viewers may fill.
     pub fn part_of(&self, limit: u64) -> u64 {
         (u128::from(limit) * u128::from(self.ceiling.min(1000)) / 1000) as u64
     }

@@ -1,13 +1,14 @@
-//! Blocks that viewers of the same film share. A viewer holds the blocks under what they are being sent and what comes
-//! next; a viewer who plays a moment behind another viewer, or ahead, holds the same blocks except for what lies between the
-//! two. So the first viewer's whole need is booked, and for each later viewer no more than the bytes to the nearest viewer of
-//! the film. Viewers who are near to each other hold one contiguous part of the film, and the sum of the distances is never
+//! Blocks that viewers of the same film share. A viewer holds the blocks of what they are being
+//! sent and of what comes next; a viewer who plays a moment behind or ahead of another holds the
+//! same blocks, except for what lies between the two. So the first viewer's whole need is booked,
+//! and for each later viewer no more than the bytes to the nearest viewer of the film. Viewers who
+//! are near each other hold one contiguous part of the film, and the sum of the distances is never
 //! less than that part.
 //!
-//! Five hundred viewers of a premiere who come within a minute are booked a minute of the film; as many viewers at places
-//! of their own are booked what each of them holds.
+//! Five hundred viewers of a premiere who arrive within a minute are booked a minute of the film;
+//! the same number of viewers at separate places are booked what each of them holds.
 //!
-//! Only viewers over RTP: what HTTP may pin is set aside as a whole.
+//! Only viewers over RTP share blocks: what HTTP may pin is set aside as a whole.
 
 use std::sync::Arc;
 
@@ -20,10 +21,11 @@ use crate::change::Change;
 use crate::following::most_within;
 use crate::verdict::BookingId;
 
-/// Quarter seconds over which a film's densest rate is taken: what lies between two viewers who are nearer is reckoned by it.
+/// Quarter seconds over which a film's densest rate is measured; shorter distances between viewers
+/// are calculated from it.
 const DENSE: usize = 8;
 
-/// A viewer nearby, and how many bytes of the film lie between.
+/// A nearby viewer, and the bytes of the film that lie between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Near {
     to: BookingId,
@@ -33,9 +35,9 @@ pub(crate) struct Near {
 #[derive(Clone)]
 struct Playing {
     id: BookingId,
-    /// Counts those who join.
+    /// Increases with each viewer who joins.
     number: u64,
-    /// When the film's beginning would have been played, ns of the clock.
+    /// Clock time at which the film's beginning would have been played, in ns.
     origin: i64,
     to: Nanos,
     near: Option<Near>,
@@ -44,17 +46,18 @@ struct Playing {
 #[derive(Clone)]
 struct Film {
     demand: Arc<Demand>,
-    /// The most bytes of [`DENSE`] quarter seconds, of twice as many, and so on, as far as they were asked for.
+    /// The most bytes in [`DENSE`] quarter seconds, in twice as many, and so on, as far as they
+    /// were needed.
     densest: Vec<u64>,
     viewers: Vec<Playing>,
 }
 
-/// Who shares blocks with whom. A clone is cheap: films are copied when they change.
+/// Which viewers share blocks with which. Cheap to clone: films are copied when they change.
 #[derive(Clone, Default)]
 pub(crate) struct Sharing {
-    /// By what they need (which is held, so that its address stays its own).
+    /// By the address of the film's needs, which are held, so that it stays unique.
     films: FixedMap<usize, Arc<Film>>,
-    /// How often a viewer has joined.
+    /// How many times viewers have joined.
     joined: u64,
 }
 
@@ -67,7 +70,8 @@ fn origin(now: u64, from: Nanos) -> i64 {
 }
 
 impl Near {
-    /// What a viewer holds beside the blocks of the viewer nearby; without that viewer it would be `alone`.
+    /// What a viewer holds beside the blocks of the nearby viewer. `alone`: what they would hold
+    /// without that viewer.
     pub fn holds(&self, alone: &Arc<Curve>) -> Arc<Curve> {
         let bytes = u32::try_from(self.bytes).unwrap_or(u32::MAX);
         match bytes < alone.peak() {
@@ -77,7 +81,7 @@ impl Near {
     }
 }
 
-/// What a viewer of a film holds beside the blocks of the viewer nearby, if there is one.
+/// What a viewer of a film holds beside the blocks of the nearby viewer, if there is one.
 pub(crate) fn held_beside(demand: &Demand, near: Option<&Near>) -> Arc<Curve> {
     let alone = demand.memory();
     near.map_or_else(|| alone.clone(), |near| near.holds(&alone))
@@ -92,7 +96,8 @@ impl Film {
         }
     }
 
-    /// The most bytes that lie between two places of the film so far apart, ns: of runs of powers of two that make up the gap.
+    /// The most bytes between two places of the film that are `gap` ns apart: the sum over runs
+    /// whose lengths are powers of two and make up the gap.
     fn between(&mut self, gap: u64) -> u64 {
         const RUN: u64 = DENSE as u64 * BIN as u64;
         let disk = self.demand.disk();
@@ -112,15 +117,16 @@ impl Film {
             runs >>= 1;
             power += 1;
         }
-        // What is left is longer than the film.
+        // The rest of the gap is longer than the film.
         if runs > 0 {
             return disk.total();
         }
         bytes.saturating_add(rest as u64).min(disk.total())
     }
 
-    /// The nearest to a viewer whose film began at `at` and who plays up to `to`, of those who may be and whose range does
-    /// not end earlier: at their end no more of the film is left than lies between the two.
+    /// The nearest to a viewer whose film began at `at` and who plays up to `to`, among those whom
+    /// `may_be` accepts and whose range does not end earlier: when it ends, no more of the film is
+    /// left than lies between the two.
     fn nearest(
         &mut self,
         (at, to): (i64, Nanos),
@@ -140,7 +146,8 @@ impl Film {
 }
 
 impl Sharing {
-    /// The nearest viewer to a viewer who plays these film times from `now` on; `me`: the latter's booking, if there is one.
+    /// The nearest viewer to one who plays these film times from `now` on. `me`: their booking, if
+    /// they have one.
     pub fn near(
         &mut self,
         me: Option<BookingId>,
@@ -153,7 +160,7 @@ impl Sharing {
         film.nearest((at, to), now, |other| Some(other.id) != me)
     }
 
-    /// A viewer plays these film times from `now` on, near another viewer or not.
+    /// Notes that a viewer plays these film times from `now` on, near another viewer or not.
     pub fn join(
         &mut self,
         id: BookingId,
@@ -177,8 +184,9 @@ impl Sharing {
         });
     }
 
-    /// A viewer plays no more, or elsewhere. The viewers who were booked by the distance to them are booked by the distance
-    /// to the nearest of those who joined before them, or hold all blocks alone where there is none.
+    /// Notes that a viewer stops playing, or plays elsewhere. Viewers who were booked by the
+    /// distance to them are booked by the distance to the nearest of those who joined before, or
+    /// alone if there is none.
     pub fn leave(&mut self, id: BookingId, now: u64) -> Vec<Change> {
         let mut moved = Vec::new();
         self.films.retain(|_, film| {
@@ -193,7 +201,8 @@ impl Sharing {
                 if one.near.is_none_or(|near| near.to != id) {
                     continue;
                 }
-                // Who joined earlier leads to nobody who joined later, so nothing leads in a circle.
+                // Viewers refer only to viewers who joined earlier, so references never form a
+                // circle.
                 let (id, place, joined) = (one.id, (one.origin, one.to), one.number);
                 let near = film.nearest(place, now, |other| other.number < joined);
                 moved.push(Change {
@@ -208,7 +217,7 @@ impl Sharing {
         moved
     }
 
-    /// Whether each viewer is near to a viewer who is there.
+    /// Whether each nearby viewer is present.
     #[cfg(test)]
     pub fn is_sound(&self) -> bool {
         let neighbours = self.neighbours();
@@ -216,7 +225,7 @@ impl Sharing {
         neighbours.values().flatten().all(is_there)
     }
 
-    /// Each viewer, with the viewer nearby.
+    /// Each viewer, with the nearby viewer.
     #[cfg(test)]
     pub fn neighbours(&self) -> std::collections::BTreeMap<BookingId, Option<Near>> {
         let all = self.films.values().flat_map(|film| film.viewers.iter());
@@ -230,7 +239,7 @@ impl Sharing {
     }
 }
 
-/// A film's end, or an earlier one.
+/// The film's end, or `to` if that is earlier.
 fn end(demand: &Arc<Demand>, to: Nanos) -> Nanos {
     let bins = to.saturating_add(BIN - 1) / BIN;
     bins.min(demand.memory().len() as Nanos) * BIN
@@ -250,7 +259,7 @@ mod tests {
 
     const BLOCK: u64 = 256 << 10;
 
-    /// Ten minutes of half a block each half second: 256 KiB a second.
+    /// Ten minutes with half a block per half second: 256 KiB per second.
     fn film() -> Arc<Demand> {
         demand(500, &[BLOCK as u32 / 2; 1200])
     }
@@ -259,7 +268,7 @@ mod tests {
         ((1_000.0 + number) * SECOND as f64) as u64
     }
 
-    /// Admits viewers as the desk does, where memory for so many blocks is there.
+    /// Admits viewers as the desk does, with memory for a number of blocks.
     struct Door {
         judge: Admission,
         sharing: Sharing,
@@ -324,7 +333,7 @@ mod tests {
             let came = door.come(&film, f64::from(number) * 0.01, 0);
             assert!(came.is_some(), "viewer {number} of a premiere");
         }
-        // Two seconds between the first and the last one, and what the last one holds.
+        // Two seconds between the first and the last viewer, and what the last one holds.
         let blocks = door.booked(10.0).div_ceil(BLOCK);
         assert!((3..=6).contains(&blocks), "{blocks} blocks");
 
@@ -359,7 +368,7 @@ mod tests {
         let (peak, least) = (u64::from(alone.peak()), u64::from(alone.least()));
         let together = door.booked(30.0);
         assert!(together <= 2 * peak + 5 * BLOCK / 4, "{together}");
-        // Whoever leads all others goes first, and those who are left agree on another.
+        // The viewer to whom the others refer leaves first, and the rest refer to another.
         for (nth, id) in ids.into_iter().enumerate() {
             door.go(id, 31.0 + nth as f64);
             let booked = door.booked(40.0 + nth as f64);
@@ -381,7 +390,7 @@ mod tests {
         let film = film();
         let mut door = Door::new(36);
         let mut there = std::collections::VecDeque::new();
-        // A hundred a second, of whom three of four leave a moment later and the others after two seconds.
+        // A hundred per second: three of four leave a moment later, the others after two seconds.
         for number in 0..1000 {
             let at = f64::from(number) * 0.01;
             let id = door.come(&film, at, 0).expect("room");
@@ -418,7 +427,7 @@ mod tests {
             assert!(door.come(&film, 0.0, from).is_some(), "viewer {number}");
         }
         let blocks = door.booked(10.0).div_ceil(BLOCK);
-        // Where the first ones came, each of them is booked alone.
+        // At the places where the first ones began, each of them is booked alone.
         assert!((300..=450).contains(&blocks), "{blocks} blocks for 300 s");
     }
 

@@ -1,10 +1,11 @@
-//! Sessions that have not asked for media yet: bounded for each address and connection, and the first to go when room is
-//! short.
+//! Sessions that have not asked for media yet. Their number is bounded for each address and
+//! connection, and they are the first to end when room is short.
 //!
-//! An attacker makes thousands of them for nothing, while honest newcomers have one each, for the moment between SETUP
-//! and PLAY or between the playlist and the first segment. So who leaves is chosen by what their address has: first from
-//! addresses that have many (or had many lately, and never played), of them from the connection with the most, the oldest
-//! first. Where nobody has many, only sessions leave that have waited for longer than a player takes.
+//! An attacker can create thousands of them for nothing, while honest newcomers have one each, for
+//! the moment between SETUP and PLAY or between the playlist and the first segment. So the session
+//! to end is chosen by how many its address has: first from addresses that have many (or had many
+//! recently that never played), among those from the connection with the most, the oldest first. If
+//! no address has many, only sessions end that have waited for longer than a player takes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -15,21 +16,23 @@ use reelway_time::Monotonic;
 
 use crate::crowd::household;
 
-/// How long a newcomer is safe, unless the address or the connection has many: a player takes three or four round trips.
+/// How long a newcomer is safe, unless the address or the connection has many: a player takes three
+/// or four round trips.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
-/// Unplayed sessions that an address may have without standing out: a household whose viewers press play at once.
+/// Unplayed sessions that an address may have without standing out: a household whose viewers press
+/// play at the same time.
 const HOUSEHOLD: usize = 4;
 /// Unplayed sessions that a connection may have without standing out: players use two when they change to TCP.
 const PLAYER: usize = 2;
-/// Sessions that ended unplayed are half forgotten after this time.
+/// Half-life of the count of sessions that ended unplayed.
 const HALF: Duration = Duration::from_secs(30);
-/// Addresses without unplayed sessions that are remembered for those they had.
+/// Maximum number of addresses that are remembered only for unplayed sessions that they had.
 const MOST_REMEMBERED: usize = 4096;
 
-/// Whom a session belongs to.
+/// The owner of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
-    /// The address; with IPv6 the /64, as that is what a subscriber has (RFC 6177).
+    /// The address; for IPv6 its /64, as that is what a subscriber has (RFC 6177).
     pub home: IpAddr,
     /// The connection's number.
     pub connection: u64,
@@ -42,16 +45,16 @@ impl Owner {
     }
 }
 
-/// Who may be sent away for a newcomer.
+/// The claim for which sessions may end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// One who knocks.
+    /// A newcomer.
     Newcomer,
-    /// One who asks for media: all who have not done so are behind.
+    /// A viewer who asks for media, and has priority over all who have not done so.
     Player,
 }
 
-/// A place among the unplayed: its number goes up with each newcomer.
+/// Number of an unplayed session; increases with each newcomer.
 pub(crate) type Seat = u64;
 
 /// Sessions that have not asked for media yet.
@@ -64,7 +67,7 @@ pub(crate) struct Unplayed<T> {
 struct Waiting<T> {
     owner: Owner,
     since: Monotonic,
-    /// Until when it does not end where nobody stands out.
+    /// Until then, it does not end unless an address stands out.
     safe_until: Monotonic,
     of: T,
 }
@@ -73,7 +76,7 @@ struct Waiting<T> {
 struct Home {
     present: usize,
     by_connection: BTreeMap<u64, VecDeque<Seat>>,
-    /// Sessions that ended unplayed, as they counted at that time.
+    /// Count of sessions that ended unplayed, as it was at `wasted_at`.
     wasted: f64,
     wasted_at: Option<Monotonic>,
 }
@@ -84,7 +87,7 @@ impl Home {
         self.wasted * (-since.as_secs_f64() / HALF.as_secs_f64()).exp2()
     }
 
-    /// How much the address stands out, with `more` than it has: 0 for those who do not.
+    /// How much the address stands out with `more` sessions than it has; 0 if it does not.
     fn rank(&self, now: Monotonic, more: usize) -> usize {
         (self.present + more).saturating_sub(HOUSEHOLD) + self.wasted(now).round() as usize
     }
@@ -93,8 +96,8 @@ impl Home {
         self.by_connection.get(&connection).map_or(0, VecDeque::len)
     }
 
-    /// Those whose connections have more than `rank`, each with how many its connection had left when it was its turn:
-    /// from the connection with the most, the oldest first.
+    /// The sessions that connections have beyond `rank`, in the order in which they end: from the
+    /// connection that has the most at that point, the oldest first.
     fn heaviest_first(&self, rank: usize) -> Vec<Seat> {
         let mut seats: Vec<(Reverse<usize>, Seat)> = Vec::new();
         for of_one in self.by_connection.values() {
@@ -123,12 +126,12 @@ impl<T: Clone> Unplayed<T> {
         self.by_age.is_empty()
     }
 
-    /// How many there are.
+    /// The number of unplayed sessions.
     pub fn len(&self) -> usize {
         self.by_age.len()
     }
 
-    /// One more, who has to wait for `wait` until it can play.
+    /// Adds a session that has to wait for `wait` until it can play.
     pub fn enter(&mut self, owner: Owner, since: Monotonic, wait: Duration, of: T) -> Seat {
         self.next += 1;
         let seat = self.next;
@@ -146,7 +149,8 @@ impl<T: Clone> Unplayed<T> {
         seat
     }
 
-    /// One has asked for media, or `wasted` the place. `None` if the place was taken away before.
+    /// Removes a session that has asked for media, or has `wasted` its place. `None` if it was
+    /// removed before.
     pub fn leave(&mut self, seat: Seat, now: Monotonic, wasted: bool) -> Option<T> {
         let Waiting { owner, of, .. } = self.by_age.remove(&seat)?;
         if let Some(home) = self.homes.get_mut(&owner.home) {
@@ -166,7 +170,7 @@ impl<T: Clone> Unplayed<T> {
             }
         }
         if self.homes.len() > self.by_age.len() + MOST_REMEMBERED {
-            // Those who wasted one at most are forgotten first.
+            // Addresses that wasted at most one are forgotten first.
             self.homes
                 .retain(|_, home| home.present > 0 || home.wasted(now) > 1.5);
             if self.homes.len() > self.by_age.len() + MOST_REMEMBERED {
@@ -176,7 +180,7 @@ impl<T: Clone> Unplayed<T> {
         Some(of)
     }
 
-    /// How many an address and a connection have.
+    /// The number of sessions of an address and of a connection.
     pub fn of(&self, owner: Owner) -> (usize, usize) {
         let home = self.homes.get(&owner.home);
         home.map_or((0, 0), |home| {
@@ -184,14 +188,14 @@ impl<T: Clone> Unplayed<T> {
         })
     }
 
-    /// The oldest of a connection.
+    /// The oldest session of a connection.
     pub fn oldest_of(&self, owner: Owner) -> Option<T> {
         let home = self.homes.get(&owner.home)?;
         let of_one = home.by_connection.get(&owner.connection)?;
         of_one.front().map(|seat| self.by_age[seat].of.clone())
     }
 
-    /// Who of the newcomer's own address may be sent away for it.
+    /// The session of the newcomer's own address that may end for them.
     pub fn of_home(&self, owner: Owner, now: Monotonic) -> Option<T> {
         let home = self.homes.get(&owner.home)?;
         let own = home.of_connection(owner.connection) + 1;
@@ -202,8 +206,8 @@ impl<T: Clone> Unplayed<T> {
         Some(self.by_age[&seat].of.clone())
     }
 
-    /// Who may be sent away for a newcomer, the first one first; `most` of them at most, and only those whom `wanted`
-    /// picks.
+    /// The sessions that may end for a newcomer, the first one first: at most `most`, and only
+    /// those that `wanted` accepts.
     pub fn candidates(
         &self,
         owner: Owner,
@@ -237,7 +241,7 @@ impl<T: Clone> Unplayed<T> {
             .iter()
             .take_while(|(_, waiting)| is_player || now.since(waiting.since) >= GRACE)
             .filter(|(_, waiting)| is_player || now >= waiting.safe_until);
-        // A connection may have a session in place of one that it had before.
+        // A connection may replace a session that it had before.
         let own = own.and_then(|home| home.by_connection.get(&owner.connection));
         let own = own.into_iter().flatten().copied();
         for seat in heavy.chain(stale.map(|(seat, _)| *seat)).chain(own) {

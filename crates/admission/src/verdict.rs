@@ -1,4 +1,4 @@
-//! Newcomers, and the answers that they get.
+//! Newcomers, and the answers to them.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,13 +14,14 @@ use crate::capacity::Resource;
 pub struct BookingId(pub(crate) u64);
 
 impl BookingId {
-    /// Numbers the bookings of a machine in the order in which they were made.
+    /// The booking's number: bookings of a machine are numbered in the order in which they are
+    /// made.
     pub fn number(self) -> u64 {
         self.0
     }
 }
 
-/// Someone who wants to watch.
+/// A viewer who wants to be admitted.
 #[derive(Clone, Debug)]
 pub struct Newcomer<'a> {
     /// The film that they want to watch.
@@ -29,20 +30,21 @@ pub struct Newcomer<'a> {
     pub address: IpAddr,
     /// The user, if known.
     pub user: Option<&'a str>,
-    /// Their class, an index into what [`crate::Admission::with_classes`] was given.
+    /// Their class, an index into the list given to [`crate::Admission::with_classes`].
     pub class: usize,
     /// Whether they play fast.
     pub fast: bool,
-    /// Whether they fetch what they watch, as over HTTP: it does not leave ahead of its time, and makes up for nothing.
+    /// Whether they fetch what they watch, as over HTTP: it is not sent ahead of its time, and
+    /// makes up for nothing.
     pub fetches: bool,
-    /// What their film needs of each resource over its time.
+    /// What their film needs of each resource along its time.
     pub needs: &'a [(Resource, Arc<Curve>)],
-    /// The same if they have to wait for the beginning, where that is more: those beside whom they would play now are further
-    /// away then.
+    /// The needs if they have to wait for the beginning, if those are higher: viewers beside whom
+    /// they would play now are further away by then.
     pub later: Option<&'a [(Resource, Arc<Curve>)]>,
-    /// The bins of those curves that they want: from here …
+    /// The first bin of those curves that they want.
     pub from: usize,
-    /// … to here.
+    /// The end of the bins that they want.
     pub to: usize,
 }
 
@@ -51,34 +53,34 @@ pub struct Newcomer<'a> {
 pub struct Admitted {
     /// Their booking.
     pub id: BookingId,
-    /// When their film is to begin, from now.
+    /// Time from now until their film begins.
     pub starts_in: Duration,
 }
 
-/// What stands in a newcomer's way.
+/// Why a newcomer cannot be admitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RefusedFor {
-    /// A second of a resource would be overfull.
+    /// A second of a resource would be overbooked.
     Full {
-        /// Which.
+        /// The resource.
         resource: Resource,
-        /// How many seconds from now.
+        /// Seconds from now.
         ahead: u64,
-        /// What is booked of that second.
+        /// The load that is booked in that second.
         load: u64,
-        /// What the newcomer needs of it.
+        /// What the newcomer needs in that second.
         need: u64,
-        /// How much there is for their class.
+        /// The limit for their class.
         limit: u64,
     },
-    /// There are as many viewers as there may be.
+    /// The maximum number of viewers is present.
     Count {
-        /// How many.
+        /// The number of viewers.
         present: u32,
     },
     /// The limit for newcomers of this kind is reached; in words.
     Crowd(String),
-    /// Too many play fast.
+    /// Too many viewers play fast.
     Fast,
 }
 
@@ -116,18 +118,18 @@ impl std::fmt::Display for RefusedFor {
 /// The newcomer is refused for now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Why.
+    /// The reason.
     pub reason: RefusedFor,
-    /// When they could be admitted by current bookings; if `is_exact` is not set, not before.
+    /// When they could be admitted by current bookings; if `is_exact` is not set, not before that.
     pub retry_after: Duration,
-    /// Whether a place was found then.
+    /// Whether room was found at that time.
     pub is_exact: bool,
 }
 
-/// A refusal that is remembered for people to look at.
+/// A past refusal, kept for display.
 #[derive(Clone, Debug)]
 pub struct PastRefusal {
-    /// When.
+    /// When it was refused.
     pub at: Second,
     /// The film that the newcomer wanted to watch.
     pub title: String,
@@ -138,9 +140,9 @@ pub struct PastRefusal {
 /// A refusal as the viewer gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// In words, for the viewer.
+    /// The reason in words, for the viewer.
     pub reason: String,
-    /// When it is worth asking again; `None`: never.
+    /// When asking again is worthwhile; `None` for never.
     pub retry_after: Option<Duration>,
 }
 

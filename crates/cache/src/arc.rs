@@ -1,7 +1,7 @@
 //! ARC (Megiddo and Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003).
 //!
-//! T1 holds blocks used once lately, T2 blocks used more often; B1 and B2 remember blocks that left them.
-//! A block read again while B1 remembers it makes T1's target larger; with B2, smaller.
+//! T1 holds blocks used once recently, T2 blocks used more often; B1 and B2 remember blocks evicted
+//! from them. Reading a block again that B1 remembers makes T1's target larger; with B2, smaller.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ pub(crate) struct Arc {
     lists: Lists,
     past: Ghosts,
     capacity: u64,
-    /// The paper's p: what T1 is to weigh.
+    /// The paper's p: the target weight of T1.
     goal: f64,
-    /// The block that was read again and has moved the goal already.
+    /// The block that was read again and has already moved the goal.
     moved_for: Option<BlockId>,
 }
 
@@ -36,7 +36,8 @@ impl Arc {
         }
     }
 
-    /// Moves the goal, once for each block that is read again; the list that remembers it.
+    /// Moves the goal once for each block that is read again. Returns the list that remembers the
+    /// block.
     fn again(&mut self, id: BlockId) -> Option<u32> {
         let list = self.past.list(id)?;
         if self.moved_for != Some(id) {
@@ -67,7 +68,7 @@ impl Policy for Arc {
         self.past.take(id);
         self.moved_for = None;
         self.lists.push(slot, id, weight, list);
-        // T1 and B1 together are at most the cache's size, all four twice that.
+        // T1 and B1 together are at most the cache's size, all four lists twice that.
         let (t1, t2) = (self.lists.weight(ONCE), self.lists.weight(OFTEN));
         let most = self.capacity.saturating_sub(t1);
         self.past.trim(ONCE, most, None);
@@ -83,7 +84,8 @@ impl Policy for Arc {
     ) -> Option<Slot> {
         let again = self.again(incoming);
         let t1 = self.lists.weight(ONCE);
-        // T1 fills the cache: what was used once leaves and is not remembered (the paper's case IV A).
+        // T1 fills the cache: a block used once leaves, and is not remembered (the paper's
+        // case IV A).
         let forget = again.is_none() && t1 >= self.capacity;
         let over = t1 as f64 > self.goal || again == Some(OFTEN) && t1 as f64 >= self.goal;
         let order = match t1 > 0 && over {
@@ -96,7 +98,7 @@ impl Policy for Arc {
         let (id, weight, list) = self.lists.take(slot)?;
         if !(forget && list == ONCE) {
             self.past.push(id, weight, list);
-            // Bounded even where nothing is read into the room that is made.
+            // Bounded even if nothing is read into the freed room.
             self.past.trim(list, 2 * self.capacity, Some(incoming));
         }
         Some(slot)

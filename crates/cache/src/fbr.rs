@@ -1,10 +1,10 @@
 //! FBR, frequency-based replacement (Robinson and Devarakonda, "Data cache management using
 //! frequency-based replacement", SIGMETRICS 1990).
 //!
-//! One list in the order of use, in three sections by position. A hit counts unless the block is in the
-//! new section, so that uses close to each other count as one, and makes it the newest. The victim is the block of the old
-//! section with the fewest counts, and among those the least recently used. When the average
-//! count exceeds a limit, all counts are halved (rounded up).
+//! One list in the order of use, in three sections by position. A hit makes the block the newest,
+//! and counts unless the block is in the new section, so that uses close to each other count as
+//! one. The victim is the block of the old section with the lowest count, and among those the least
+//! recently used. When the average count exceeds a limit, all counts are halved (rounded up).
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use crate::{BlockId, Policy, Slot};
 
 const NEW: ListId = 0;
 const MIDDLE: ListId = 1;
-/// Lists from here on are the old section's: one for each count.
+/// The old section's lists begin here: one for each count.
 const OLD: ListId = 1 << 30;
 
-/// Counts beyond this are one.
+/// The highest count.
 const MOST: u32 = OLD - 1;
 
-/// What the paper leaves to tuning.
+/// Parameters that the paper leaves to tuning.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Options {
     /// The new section's share.
@@ -54,7 +54,7 @@ impl Fbr {
         }
     }
 
-    /// Pushes what is too much for the sections down into the next.
+    /// Moves blocks that exceed a section's size to the next section.
     fn settle(&mut self) {
         while self.lists.weight(NEW) > self.new
             && let Some(slot) = self.lists.oldest(NEW)
@@ -85,8 +85,9 @@ impl Fbr {
             *count = count.div_ceil(2);
             self.sum += u64::from(*count);
         }
-        // In order of count before, then of use: two counts that become one mix in that order. Which of
-        // them is older is not known any more, as little as in the paper's own chains.
+        // In the order of the previous count, then of use: counts that become equal are merged in
+        // that order. Which of their blocks is older is no longer known, just as in the paper's own
+        // chains.
         for slot in all {
             if self.lists.list(slot).is_some_and(|list| list >= OLD) {
                 let list = OLD + self.counts[slot as usize];

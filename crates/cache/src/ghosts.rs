@@ -1,6 +1,7 @@
-//! Blocks that are remembered although they are no longer in memory.
+//! Blocks that are remembered after they were evicted.
 //!
-//! Like the blocks in memory they are on numbered lists; a hash table with chains finds them by identity. 32 bytes each.
+//! Like the blocks in memory, they are on numbered lists; a hash table with chains finds them by
+//! identity. 32 bytes each.
 
 use crate::BlockId;
 use crate::lists::{ListId, Lists};
@@ -18,7 +19,7 @@ pub(crate) struct Ghosts {
     free: u32,
 }
 
-/// Mixes a block's name: the finaliser of splitmix64 (Steele, Lea and Flood, 2014).
+/// Hashes a block's identity: the finaliser of splitmix64 (Steele, Lea and Flood, 2014).
 pub(crate) fn mix(id: BlockId) -> u64 {
     let mut mixed = u64::from(id.film) << 32 | u64::from(id.block);
     mixed = mixed.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -28,7 +29,7 @@ pub(crate) fn mix(id: BlockId) -> u64 {
 }
 
 impl Ghosts {
-    /// With chains for about `places` blocks; more make them longer.
+    /// Creates chains for about `places` blocks; more make them longer.
     pub fn new(places: usize) -> Ghosts {
         // One more is pushed before the oldest is forgotten.
         let room = places + 8;
@@ -57,7 +58,8 @@ impl Ghosts {
         self.lists.list(self.find(id)?)
     }
 
-    /// Remembers a block as the newest of a list; its place, by which more may be noted of it.
+    /// Remembers a block as the newest of a list. Returns its place, under which more can be stored
+    /// about it.
     pub fn push(&mut self, id: BlockId, weight: u32, list: ListId) -> u32 {
         self.take(id);
         let at = match self.free {
@@ -76,7 +78,7 @@ impl Ghosts {
         at
     }
 
-    /// Forgets a block; its place and the list it was on.
+    /// Forgets a block. Returns its place and the list it was on.
     pub fn take(&mut self, id: BlockId) -> Option<(u32, ListId)> {
         let at = self.find(id)?;
         let (_, _, list) = self.lists.take(at)?;
@@ -95,12 +97,12 @@ impl Ghosts {
         Some((at, list))
     }
 
-    /// What the blocks of a list weigh.
+    /// The weight of all blocks of a list.
     pub fn weight(&self, list: ListId) -> u64 {
         self.lists.weight(list)
     }
 
-    /// Forgets the oldest of a list until it weighs no more than `most`, but never `keep`.
+    /// Forgets the oldest blocks of a list until it weighs no more than `most`, but never `keep`.
     pub fn trim(&mut self, list: ListId, most: u64, keep: Option<BlockId>) {
         while self.weight(list) > most {
             let oldest = self.lists.oldest(list);

@@ -5,10 +5,11 @@ use std::time::Duration;
 use crate::lists::Lists;
 use crate::{BlockId, Policy, Slot};
 
-/// Counts beyond this are one.
+/// The highest count of hits.
 const MOST: u32 = 1 << 30;
 
-/// Least frequently used. Hits are forgotten with the block. A list for each count of hits.
+/// Least frequently used. Hits are forgotten with the block. There is a list for each count of
+/// hits.
 #[derive(Debug)]
 pub(crate) struct Lfu {
     lists: Lists,

@@ -1,18 +1,18 @@
-//! Which cached block to evict.
+//! Replacement policies: which cached block to evict.
 //!
-//! What lives here: replacement policies behind one small trait ([`Policy`]). The store asks them in a
-//! running server, the simulator on simulated time. Pure: no I/O, no clock, no randomness of its own;
-//! time comes in with each call.
+//! The policies share one small trait ([`Policy`]). The store uses them in a running server, the
+//! simulator on simulated time. Pure: no I/O, no clock, no randomness of its own; the time is
+//! passed with each call.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
-//! | `policy.rs` | the trait, and the information about viewers that a policy may get |
+//! | `policy.rs` | the trait, and the information about viewers that a policy receives |
 //! | `spec.rs` | policies by name, with their parameters |
-//! | `lists.rs` | blocks in linked lists whose links are indices: what most policies are made of |
-//! | `ghosts.rs`, `sketch.rs` | blocks remembered after they left; how often any block was used |
+//! | `lists.rs` | blocks in linked lists whose links are indices: the basis of most policies |
+//! | `ghosts.rs`, `sketch.rs` | evicted blocks that are remembered; how often any block was used |
 //! | `lru.rs` … | the policies, one per file |
 //! | `timetable/` | the policy that knows the viewers |
-//! | `sim/` | generated requests, and what each policy or Belady's optimum misses of them |
+//! | `sim/` | generated requests, and how many of them each policy or Belady's optimum misses |
 #![forbid(unsafe_code)]
 
 mod arc;

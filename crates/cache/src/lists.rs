@@ -1,9 +1,9 @@
-//! Blocks in linked lists whose links are indices, so that moving one costs nothing and nothing is
+//! Blocks in linked lists whose links are indices, so that moving a block is cheap and nothing is
 //! allocated once the arrays have grown to the cache's size.
 //!
-//! A set of lists is a map from a list's number to its ends: a policy with two sections uses two numbers,
-//! LFU one for each count of uses. Empty lists are not in the map, so the lowest number there is the
-//! first that holds anything.
+//! A set of lists maps a list's number to its ends: a policy with two sections uses two numbers,
+//! LFU one for each count of uses. Empty lists are not in the map, so the lowest number in it is
+//! the first list that holds anything.
 
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
@@ -16,7 +16,7 @@ const NONE: u32 = u32::MAX;
 /// Number of a list.
 pub(crate) type ListId = u32;
 
-/// Of a slot that is on no list.
+/// The list of a slot that is on none.
 const UNLISTED: ListId = ListId::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ struct Ends {
     weight: u64,
 }
 
-/// Slots on numbered lists; a slot is on one of them at most.
+/// Slots on numbered lists; a slot is on at most one of them.
 #[derive(Debug, Default)]
 pub(crate) struct Lists {
     nodes: Vec<Node>,
@@ -52,7 +52,7 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// With room for `slots` slots; more grow it.
+    /// Creates lists with room for `slots` slots; more make them grow.
     pub fn new(slots: usize) -> Lists {
         Lists {
             nodes: Vec::with_capacity(slots),
@@ -90,7 +90,7 @@ impl Lists {
         };
     }
 
-    /// Takes a slot off its list; which block it held, its weight and the list it was on.
+    /// Takes a slot off its list. Returns its block, its weight and the list.
     pub fn take(&mut self, slot: Slot) -> Option<(BlockId, u32, ListId)> {
         let node = *self.nodes.get(slot as usize)?;
         let ends = self.ends.get_mut(&node.list)?;
@@ -111,9 +111,9 @@ impl Lists {
         Some((node.id, node.weight, node.list))
     }
 
-    /// Makes a slot the newest of a list, whichever it was on. Nothing if it was on none.
+    /// Makes a slot the newest of a list, whichever it was on. Does nothing if it was on none.
     pub fn to(&mut self, slot: Slot, list: ListId) {
-        // A block that is used twice in a row is there already: the most frequent case of all.
+        // A block that is used twice in a row is there already: the most frequent case.
         if self
             .nodes
             .get(slot as usize)
@@ -143,17 +143,17 @@ impl Lists {
         self.ends.get(&list).map(|ends| ends.oldest)
     }
 
-    /// What the blocks of a list weigh together.
+    /// The weight of all blocks of a list.
     pub fn weight(&self, list: ListId) -> u64 {
         self.ends.get(&list).map_or(0, |ends| ends.weight)
     }
 
-    /// Slots on any list.
+    /// The number of slots on any list.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The slots of a list from the oldest on.
+    /// The slots of a list, from the oldest on.
     pub fn iter(&self, list: ListId) -> impl Iterator<Item = Slot> + '_ {
         let mut at = self.ends.get(&list).map_or(NONE, |ends| ends.oldest);
         std::iter::from_fn(move || {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::lists::Lists;
 use crate::{BlockId, Policy, Slot};
 
-/// The one list.
+/// The only list.
 const ALL: u32 = 0;
 
 /// Least recently used, or first in, first out.

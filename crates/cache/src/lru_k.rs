@@ -2,9 +2,9 @@
 //! SIGMOD 1993): evicts the block whose K-th last use is longest ago; among blocks
 //! used less than K times, the least recently used.
 //!
-//! Uses are counted one by one (the paper's correlated reference period is zero), and time is their
-//! number. The uses of evicted blocks are remembered for as many blocks as `history` says (the paper's
-//! retained information period is a time).
+//! Uses are counted one by one (the paper's correlated reference period is zero), and their number
+//! is the time. The uses of evicted blocks are remembered for as many blocks as `history` says (the
+//! paper's retained information period is a time).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::ghosts::Ghosts;
 use crate::{BlockId, Policy, Slot};
 
-/// The only list of what is remembered.
+/// The only list of remembered blocks.
 const PAST: u32 = 0;
 /// An empty slot.
 const EMPTY: BlockId = BlockId {
@@ -25,9 +25,9 @@ pub(crate) struct LruK {
     k: usize,
     /// Uses so far.
     tick: u32,
-    /// What each slot holds, and its weight.
+    /// The block in each slot, and its weight.
     held: Vec<(BlockId, u32)>,
-    /// The last `k` uses of each slot, the latest first; 0: there was none.
+    /// The last `k` uses of each slot, the latest first; 0 for none.
     uses: Vec<u32>,
     /// K-th last use, last use, slot.
     order: BTreeSet<(u32, u32, Slot)>,
@@ -37,7 +37,7 @@ pub(crate) struct LruK {
 }
 
 impl LruK {
-    /// `k` is at least 1; `history` is how much is remembered against the cache.
+    /// `k` is at least 1; `history` is the size of the history relative to the cache.
     pub fn new(k: usize, history: f64, capacity: u64, slots: usize) -> LruK {
         LruK {
             k,
@@ -56,7 +56,7 @@ impl LruK {
         (self.uses[at + self.k - 1], self.uses[at], slot)
     }
 
-    /// A use of what is in a slot.
+    /// Notes a use of the block in a slot.
     fn used(&mut self, slot: Slot) {
         if self.tick == u32::MAX {
             self.halve();
@@ -70,7 +70,7 @@ impl LruK {
         self.order.insert(key);
     }
 
-    /// Counts on from half, so that the counter never runs over; the order of what matters stays.
+    /// Halves all times, so that the counter never overflows; the relevant order stays.
     fn halve(&mut self) {
         self.tick /= 2;
         let all = self.uses.iter_mut().chain(&mut self.past_uses);
@@ -132,7 +132,7 @@ impl Policy for LruK {
         let mut order = self.order.iter();
         let slot = order.find_map(|(.., slot)| evictable(*slot).then_some(*slot))?;
         let (id, weight) = self.take(slot)?;
-        // What comes in is remembered no longer: it takes nobody's place.
+        // The incoming block is about to be forgotten, so its place does not count.
         let again = self.past.list(incoming).map_or(0, |_| weight.into());
         let place = self.past.push(id, weight, PAST) as usize * self.k;
         if place >= self.past_uses.len() {

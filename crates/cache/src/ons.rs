@@ -1,28 +1,30 @@
 //! ONS, "Old New Section", the policy of the EXT3NS paper.
 //!
-//! A block that is read enters NEW. A hit in NEW counts and makes it NEW's newest; with enough hits it
-//! goes to OLD. A hit in OLD counts and makes it OLD's newest. If a section is full, it evicts the block with the fewest
-//! hits, and among those the least recently used, from the cache: a block evicted from OLD does not return to NEW. The paper gives no sizes of the sections ("NEW is larger"), and says
-//! in one place that the hits must reach the threshold, in another that they must exceed it.
+//! A block that is read enters NEW. A hit in NEW counts and makes the block NEW's newest; with
+//! enough hits it moves to OLD. A hit in OLD counts and makes the block OLD's newest. A full
+//! section evicts the block with the fewest hits, and among those the least recently used, from the
+//! cache: a block evicted from OLD does not return to NEW. The paper does not give the sizes of the
+//! sections ("NEW is larger"), and says in one place that the hits must reach the threshold, in
+//! another that they must exceed it.
 
 use std::time::Duration;
 
 use crate::lists::{ListId, Lists};
 use crate::{BlockId, Policy, Slot};
 
-/// Lists from here on are OLD's, those below NEW's: one for each count of hits.
+/// OLD's lists begin here, NEW's lie below: one for each count of hits.
 const OLD: ListId = 1 << 30;
-/// Pushed out of OLD; to leave memory next.
+/// Blocks pushed out of OLD, which leave memory next.
 const OUT: ListId = 1 << 31;
-/// Counts beyond this are one.
+/// The highest count of hits.
 const MOST: u32 = OLD - 1;
 
-/// What of ONS the paper leaves open, or tried several values of.
+/// Options that the paper leaves open, or for which it tried several values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Options {
-    /// Hits that take a block from NEW to OLD.
+    /// Hits that move a block from NEW to OLD.
     pub threshold: u32,
-    /// Whether one more than that is needed.
+    /// Whether one hit more than that is needed.
     pub exceed: bool,
     /// NEW's share of the cache.
     pub new: f64,
@@ -33,7 +35,7 @@ pub(crate) struct Ons {
     lists: Lists,
     new: Section,
     old: Section,
-    /// Hits that take a block from NEW to OLD.
+    /// Hits that move a block from NEW to OLD.
     promotion: u32,
 }
 
@@ -51,7 +53,7 @@ impl Section {
 
 impl Ons {
     pub fn new(options: Options, capacity: u64, slots: usize) -> Ons {
-        // Both sections hold a block at least, where the cache holds two.
+        // Each section holds at least one block, if the cache holds two.
         let new = ((capacity as f64 * options.new).round() as u64)
             .clamp(1, capacity.saturating_sub(1).max(1));
         Ons {
@@ -87,7 +89,7 @@ impl Ons {
         }
     }
 
-    /// Takes a block from NEW into OLD, and out of OLD what has no room beside it.
+    /// Moves a block from NEW to OLD, and pushes blocks out of OLD to make room.
     fn promote(&mut self, slot: Slot, id: BlockId, weight: u32, hits: u32) {
         while !self.old.has_room(weight) {
             let least = self.lists.across(OLD..OUT).next();
@@ -101,7 +103,7 @@ impl Ons {
         if self.old.has_room(weight) {
             self.push(slot, id, weight, OLD + hits);
         } else {
-            // Larger than the whole section.
+            // The block is larger than the whole section.
             self.push(slot, id, weight, hits);
         }
     }
@@ -122,7 +124,7 @@ impl Policy for Ons {
                 }
             }
             OLD..OUT => self.push(slot, id, weight, OLD + (list - OLD + 1).min(MOST)),
-            // Used before its memory was: as if it had been read again.
+            // Used before it left memory: as if it had been read again.
             OUT.. => self.push(slot, id, weight, 0),
         }
     }
@@ -142,7 +144,8 @@ impl Policy for Ons {
         evictable: &mut dyn FnMut(Slot) -> bool,
         _now: Duration,
     ) -> Option<Slot> {
-        // What was pushed out of OLD first, then NEW's victim. OLD's only where all of NEW is in use.
+        // First the blocks pushed out of OLD, then NEW's victim; OLD's only if all of NEW is in
+        // use.
         let mut find =
             |lists: std::ops::Range<ListId>| self.lists.across(lists).find(|slot| evictable(*slot));
         let slot = find(OUT..ListId::MAX)

@@ -1,10 +1,11 @@
-//! S3-FIFO (Yang, Zhang, Qiu, Yue and Vinayak, "FIFO queues are all you need for cache eviction", SOSP
-//! 2023): a small queue, which most blocks that are read only once never leave for the main queue, and a main
-//! queue.
+//! S3-FIFO (Yang, Zhang, Qiu, Yue and Vinayak, "FIFO queues are all you need for cache eviction",
+//! SOSP 2023): a main queue, and a small queue that most blocks that are read only once never leave
+//! for the main one.
 //!
-//! A block that is read enters the small queue, or the main one if it is remembered to have left the
-//! small one recently. Hits are only counted, up to three. A block at the small queue's end moves to the main one if it was
-//! hit more than once; otherwise it is evicted and remembered. A block at the main queue's end re-enters it with one hit
+//! A block that is read enters the small queue, or the main one if it is remembered to have left
+//! the small one recently. Hits are only counted, up to three. A block at the small queue's end
+//! moves to the main one if it was hit more than once; otherwise it is evicted and remembered. A
+//! block at the main queue's end re-enters it with one hit less, or is evicted if it has none.
 //! less, or is evicted if it has none.
 
 use std::time::Duration;
@@ -15,11 +16,11 @@ use crate::{BlockId, Policy, Slot};
 
 const SMALL: u32 = 0;
 const MAIN: u32 = 1;
-/// The only list of what is remembered.
+/// The only list of remembered blocks.
 const PAST: u32 = 0;
-/// Hits that are counted.
+/// The highest count of hits.
 const MOST: u8 = 3;
-/// Hits that take a block from the small queue to the main one.
+/// Hits that move a block from the small queue to the main one.
 const ENOUGH: u8 = 2;
 
 #[derive(Debug)]
@@ -31,8 +32,8 @@ pub(crate) struct S3Fifo {
 }
 
 impl S3Fifo {
-    /// `small` is the small queue's share of the cache (the paper: 0.1). As much as the main queue holds
-    /// is remembered.
+    /// `small` is the small queue's share of the cache (the paper: 0.1). The blocks remembered
+    /// weigh at most as much as the main queue holds.
     pub fn new(small: f64, capacity: u64, slots: usize) -> S3Fifo {
         let main = capacity - (capacity as f64 * small) as u64;
         S3Fifo {
@@ -43,7 +44,7 @@ impl S3Fifo {
         }
     }
 
-    /// Whether the main queue makes room.
+    /// Whether the main queue has to make room.
     fn main_is_full(&self) -> bool {
         self.lists.weight(MAIN) > self.main || self.lists.weight(SMALL) == 0
     }
@@ -84,7 +85,7 @@ impl Policy for S3Fifo {
         evictable: &mut dyn FnMut(Slot) -> bool,
         _now: Duration,
     ) -> Option<Slot> {
-        // Each step takes a hit away, or moves a block that cannot leave behind those that may.
+        // Each step removes a hit, or moves a block that cannot leave behind those that may.
         let most = (usize::from(MOST) + 2) * self.lists.len();
         let mut may_any = false;
         for _ in 0..most {
@@ -103,7 +104,8 @@ impl Policy for S3Fifo {
             } else if evictable(slot) {
                 return self.leaves(slot);
             } else {
-                // In use: looked at again when all others were. Whether any may go is asked once, for all of them may be in use.
+                // In use: looked at again after all others. Whether any block may go is checked
+                // once, as all may be in use.
                 self.lists.to(slot, list);
                 if !may_any {
                     self.lists.across(..).find(|slot| evictable(*slot))?;

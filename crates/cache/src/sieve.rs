@@ -7,14 +7,14 @@ use std::time::Duration;
 use crate::lists::Lists;
 use crate::{BlockId, Policy, Slot};
 
-/// The one list.
+/// The only list.
 const ALL: u32 = 0;
 
 #[derive(Debug)]
 pub(crate) struct Sieve {
     lists: Lists,
     marked: Vec<bool>,
-    /// Where the hand is; at the oldest when `None`.
+    /// The position of the hand; `None` for the oldest.
     hand: Option<Slot>,
 }
 
@@ -57,7 +57,7 @@ impl Policy for Sieve {
         evictable: &mut dyn FnMut(Slot) -> bool,
         _now: Duration,
     ) -> Option<Slot> {
-        // Two rounds and a rest at most: the first takes all marks away, the second meets every block.
+        // At most two rounds and a rest: the first removes all marks, the second meets every block.
         for _ in 0..=2 * self.lists.len() {
             let slot = self.hand.or_else(|| self.lists.iter(ALL).next())?;
             if !std::mem::take(&mut self.marked[slot as usize]) && evictable(slot) {

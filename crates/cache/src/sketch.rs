@@ -1,20 +1,20 @@
-//! How often blocks were used lately, in little memory: a count-min sketch of four rows of four-bit
-//! counters (Cormode and Muthukrishnan, 2005) that is halved every so often (TinyLFU).
+//! How often blocks were used recently, in little memory: a count-min sketch of four rows of
+//! four-bit counters (Cormode and Muthukrishnan, 2005) that is halved periodically (TinyLFU).
 
 use crate::BlockId;
 use crate::ghosts::mix;
 
-/// Uses after which all counters are halved, for each block of the cache (the paper's sample size).
+/// Uses after which all counters are halved, per block of the cache (the paper's sample size).
 const SAMPLE: u64 = 10;
-/// Counters of a row, for each block of the cache. Two bytes a block in all four rows would be enough
-/// where the cache is large; a small one is to be told apart too.
+/// Counters of a row, per block of the cache. Two bytes per block in all four rows would be enough
+/// for a large cache; in a small one, blocks must be distinguishable, too.
 const WIDTH: usize = 4;
 const ROWS: u32 = 4;
 const MOST: u64 = 15;
 
 #[derive(Debug)]
 pub(crate) struct Sketch {
-    /// Sixteen counters each; the rows one after the other.
+    /// Sixteen counters per word; the rows one after the other.
     words: Vec<u64>,
     /// Counters of a row, a power of two.
     width: usize,
@@ -23,7 +23,7 @@ pub(crate) struct Sketch {
 }
 
 impl Sketch {
-    /// For a cache of about this many blocks.
+    /// Creates a sketch for a cache of about this many blocks.
     pub fn new(blocks: usize) -> Sketch {
         let width = (blocks * WIDTH).max(64).next_power_of_two();
         Sketch {
@@ -34,11 +34,11 @@ impl Sketch {
         }
     }
 
-    /// Word and bit of a block's counters.
+    /// Word and bit of each of a block's counters.
     fn places(&self, id: BlockId) -> impl Iterator<Item = (usize, u32)> + use<> {
         let mixed = mix(id);
         let width = self.width;
-        // Two halves make all four (Kirsch and Mitzenmacher, 2006).
+        // Two halves of the hash give all four places (Kirsch and Mitzenmacher, 2006).
         let (one, two) = (mixed as usize, (mixed >> 32) as usize | 1);
         (0..ROWS as usize).map(move |row| {
             let counter = row * width + (one.wrapping_add(row.wrapping_mul(two)) & (width - 1));
@@ -46,7 +46,7 @@ impl Sketch {
         })
     }
 
-    /// Uses of a block lately, 15 at most: never too few, seldom too many.
+    /// Recent uses of a block, at most 15: never too few, seldom too many.
     pub fn count(&self, id: BlockId) -> u64 {
         let counts = self
             .places(id)
@@ -54,7 +54,7 @@ impl Sketch {
         counts.min().unwrap_or(0)
     }
 
-    /// A block is used.
+    /// Counts a use of a block.
     pub fn used(&mut self, id: BlockId) {
         for (word, bit) in self.places(id) {
             if self.words[word] >> bit & MOST < MOST {

@@ -1,9 +1,9 @@
 //! SLRU (Karedla, Love and Wherry, "Caching strategies to improve disk system performance", IEEE
 //! Computer 27(3), 1994): blocks that were hit are protected from blocks that were only read.
 //!
-//! A block that is read enters the probationary segment. A hit takes it to the protected one as its
-//! newest; if that is too large, its oldest returns to the probationary segment as the newest there. The
-//! oldest of the probationary segment is evicted.
+//! A block that is read enters the probationary segment. A hit makes it the newest of the protected
+//! segment; if that gets too large, its oldest block returns to the probationary segment as the
+//! newest there. The oldest block of the probationary segment is evicted.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl Slru {
     }
 }
 
-/// Keeps a segmented list in order after `slot`, which is on the list `protected` or `probation`, was hit.
+/// Updates a segmented list after a hit on `slot`, which is on the list `protected` or `probation`.
 pub(crate) fn protect(lists: &mut Lists, slot: Slot, probation: u32, protected: u32, most: u64) {
     lists.to(slot, protected);
     while lists.weight(protected) > most {

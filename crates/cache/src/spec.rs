@@ -16,7 +16,7 @@ use crate::timetable::Timetable;
 use crate::two_q::TwoQ;
 use crate::w_tiny_lfu::WTinyLfu;
 
-/// A policy and its parameters, from which any number of it can be made.
+/// A policy and its parameters, from which any number of instances can be made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     text: String,
@@ -50,23 +50,23 @@ impl Default for Spec {
     }
 }
 
-/// Why a text names no policy.
+/// Why a text does not name a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// There is no policy of this name.
     #[error("there is no cache policy `{0}`; there are: {list}", list = Spec::NAMES.join(", "))]
     Unknown(String),
-    /// The policy has no such parameter, or not with this value.
+    /// The policy has no such parameter, or the value is invalid.
     #[error("{policy}: {what}")]
     Parameter {
         /// The policy.
         policy: String,
-        /// What is wrong, and what would be right.
+        /// The error, and the correct form.
         what: String,
     },
 }
 
-/// Parameters that have not been asked for yet.
+/// Parameters that are not used yet.
 struct Parameters<'a> {
     policy: &'a str,
     left: Vec<(&'a str, &'a str)>,
@@ -95,7 +95,7 @@ impl<'a> Parameters<'a> {
         Ok(parameters)
     }
 
-    /// The parameter `name`, or its default; an error outside `range`.
+    /// Takes the parameter `name`, or its default; fails if it is outside `range`.
     fn take<T: FromStr + PartialOrd + std::fmt::Display + Copy>(
         &mut self,
         name: &str,
@@ -142,13 +142,13 @@ impl Spec {
         "timetable",
     ];
 
-    /// The text it was made from.
+    /// The text from which it was parsed.
     pub fn name(&self) -> &str {
         &self.text
     }
 
-    /// A policy for a cache that holds blocks of the weight `capacity` in all (in the unit of
-    /// [`Policy::insert`]'s weights), about `slots` of them at a time.
+    /// Makes a policy for a cache that holds blocks with a total weight of `capacity` (in the unit
+    /// of [`Policy::insert`]'s weights), about `slots` of them at a time.
     pub fn build(&self, capacity: u64, slots: usize) -> Box<dyn Policy> {
         match self.kind {
             PolicyKind::Fifo => Box::new(Lru::fifo(slots)),

@@ -1,9 +1,10 @@
 //! 2Q, the full version (Johnson and Shasha, "2Q: a low overhead high performance buffer management
 //! replacement algorithm", VLDB 1994).
 //!
-//! A block that is read enters A1in, a queue in the order of reading. What leaves A1in is remembered in
-//! A1out; what is read again while it is remembered enters Am, a list in the order of use. The victim comes from A1in while it is larger than `in` of the cache, otherwise from
-//! Am. A1out remembers `out` of the cache.
+//! A block that is read enters A1in, a queue in the order of reading. Blocks that leave A1in are
+//! remembered in A1out; a block that is read again while it is remembered enters Am, a list in the
+//! order of use. The victim comes from A1in while that is larger than the share `in` of the cache,
+//! otherwise from Am. A1out remembers the share `out` of the cache.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::{BlockId, Policy, Slot};
 
 const A1_IN: u32 = 0;
 const AM: u32 = 1;
-/// The only list of what is remembered.
+/// The only list of remembered blocks.
 const A1_OUT: u32 = 0;
 
 #[derive(Debug)]
@@ -25,7 +26,8 @@ pub(crate) struct TwoQ {
 }
 
 impl TwoQ {
-    /// `share_in` and `share_out` are the sizes of A1in and A1out against the cache (the paper: 0.25, 0.5).
+    /// `share_in` and `share_out` are the sizes of A1in and A1out relative to the cache (the paper:
+    /// 0.25, 0.5).
     pub fn new(share_in: f64, share_out: f64, capacity: u64, slots: usize) -> TwoQ {
         TwoQ {
             lists: Lists::new(slots),
@@ -67,7 +69,7 @@ impl Policy for TwoQ {
             .find_map(|list| self.lists.iter(list).find(|slot| evictable(*slot)))?;
         let (id, weight, list) = self.lists.take(slot)?;
         if list == A1_IN {
-            // What comes in is remembered no longer: it takes nobody's place.
+            // The incoming block is about to be forgotten, so its place does not count.
             let again = self.out.list(incoming).map_or(0, |_| weight.into());
             self.out.push(id, weight, A1_OUT);
             self.out.trim(A1_OUT, self.most_out + again, Some(incoming));

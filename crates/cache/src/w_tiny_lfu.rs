@@ -1,8 +1,10 @@
-//! W-TinyLFU (Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache admission policy", ACM
-//! Transactions on Storage 13(4), 2017): a small window in the order of use, in front of a
-//! segmented main part that only admits a block that was used more often lately than the block it would evict.
+//! W-TinyLFU (Einziger, Friedman and Manes, "TinyLFU: a highly efficient cache admission policy",
+//! ACM Transactions on Storage 13(4), 2017): a small window in the order of use, in front of a
+//! segmented main part that only admits a block that was recently used more often than the block it
+//! would evict.
 //!
-//! The paper's doorkeeper, a filter that keeps blocks used once out of the counters, is left out: it saves memory where counters are expensive.
+//! The paper's doorkeeper, a filter that keeps blocks used once out of the counters, is left out:
+//! it saves memory where counters are expensive.
 
 use std::time::Duration;
 
@@ -15,7 +17,7 @@ const PROBATION: u32 = 0;
 const PROTECTED: u32 = 1;
 const WINDOW: u32 = 2;
 
-/// The protected segment's share of the main part (the paper).
+/// The protected segment's share of the main part, as in the paper.
 const SHARE: f64 = 0.8;
 
 #[derive(Debug)]
@@ -28,7 +30,7 @@ pub(crate) struct WTinyLfu {
 }
 
 impl WTinyLfu {
-    /// `window` is the window's share of the cache (the paper: 0.01); it holds a block at least.
+    /// `window` is the window's share of the cache (the paper: 0.01); it holds at least one block.
     pub fn new(window: f64, capacity: u64, slots: usize) -> WTinyLfu {
         let least = capacity.div_ceil(slots.max(1) as u64);
         let window = ((capacity as f64 * window) as u64).max(least);
@@ -46,7 +48,7 @@ impl WTinyLfu {
         self.lists.weight(PROBATION) + self.lists.weight(PROTECTED)
     }
 
-    /// What comes out of the window goes to the main part while that has room.
+    /// Moves blocks from the full window to the main part while that has room.
     fn settle(&mut self) {
         while self.lists.weight(WINDOW) > self.window && self.main_weight() < self.main {
             let Some(slot) = self.lists.oldest(WINDOW) else {
@@ -84,7 +86,8 @@ impl Policy for WTinyLfu {
         let mut find =
             |lists: std::ops::Range<u32>| self.lists.across(lists).find(|slot| evictable(*slot));
         let old = find(PROBATION..WINDOW);
-        // Full with the block to come, the window gives one up, for the main part or for good.
+        // Without room for the incoming block, the window gives one up, to the main part or for
+        // good.
         let candidate = match self.lists.weight(WINDOW) >= self.window {
             true => find(WINDOW..WINDOW + 1),
             false => None,

@@ -1,4 +1,4 @@
-//! What a policy's books take: at most 64 bytes a block of the cache, however long it runs.
+//! The memory of a policy's books: at most 64 bytes per block of the cache, however long it runs.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,10 +15,10 @@ const MOST: i64 = 64;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting::new("books");
 
-/// The most bytes that a policy holds while many more blocks are asked for than it has room for.
+/// The most bytes that a policy holds while many more blocks are requested than it has room for.
 fn bytes(name: &str) -> i64 {
     let spec: Spec = name.parse().expect("a policy");
-    // The test's own, which do not grow.
+    // The test's own tables, which do not grow.
     let mut slots: HashMap<BlockId, Slot> = HashMap::with_capacity(2 * BLOCKS as usize);
     let mut held = vec![BlockId { film: 0, block: 0 }; BLOCKS as usize];
     let mut free: Vec<Slot> = (0..BLOCKS).collect();
@@ -35,7 +35,7 @@ fn bytes(name: &str) -> i64 {
         random = random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        // Two thirds of what is asked for lie among as many blocks as the cache holds.
+        // Two thirds of the requests are for as many blocks as the cache holds.
         let among = if step % 3 == 0 { FILM } else { BLOCKS };
         let id = BlockId {
             film: 0,

@@ -1,4 +1,4 @@
-//! What each policy throws out, step by step.
+//! Which blocks each policy evicts, step by step.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn filled(spec: &str, blocks: u32) -> Box<dyn Policy> {
     policy
 }
 
-/// The order in which everything leaves.
+/// The order in which all blocks are evicted.
 fn order(policy: &mut dyn Policy) -> Vec<u32> {
     std::iter::from_fn(|| policy.victim(block(99), &mut |_| true, NOW)).collect()
 }

@@ -1,4 +1,4 @@
-//! The simulator: what a policy and the optimum miss, and the viewers it makes up.
+//! The simulator: what a policy and the optimum miss, and the viewers it generates.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -84,9 +84,9 @@ fn an_object_is_a_block_of_the_film_it_was_declared_in() {
     assert_eq!((requests.objects(), requests.catalogue), (6, 30));
 }
 
-/// The fewest misses that any choice of victims gives: all are tried.
+/// The fewest misses over all choices of victims, found by trying them all.
 fn fewest(blocks: &[u32], capacity: usize) -> u64 {
-    // Misses so far for each set of blocks that may be in the cache.
+    // Misses so far for each set of blocks that the cache may hold.
     let mut states: BTreeMap<Vec<u32>, u64> = BTreeMap::from([(Vec::new(), 0)]);
     for block in blocks {
         let mut next: BTreeMap<Vec<u32>, u64> = BTreeMap::new();
@@ -146,7 +146,7 @@ fn workload() -> Workload {
     }
 }
 
-/// The uses of each viewer: when, and which block at which speed.
+/// The uses of each viewer: time, block and speed.
 fn viewers(requests: &Requests) -> BTreeMap<u32, Vec<(u64, BlockId, i16)>> {
     let mut viewers: BTreeMap<u32, Vec<_>> = BTreeMap::new();
     for event in &requests.events {
@@ -165,7 +165,7 @@ fn viewers(requests: &Requests) -> BTreeMap<u32, Vec<(u64, BlockId, i16)>> {
     viewers
 }
 
-/// The viewers who were there to the end of what they wanted.
+/// The viewers who stayed until they had played what they wanted.
 fn who_left(requests: &Requests) -> HashSet<u32> {
     let left = requests.events.iter().filter_map(|event| match event {
         Event::Left { viewer, .. } => Some(*viewer),
@@ -178,7 +178,7 @@ fn who_left(requests: &Requests) -> HashSet<u32> {
 fn viewers_come_at_their_rate_and_films_have_their_lengths() {
     let workload = workload();
     let requests = workload.make().expect("a workload");
-    // 1728 expected, give or take 42 (one standard deviation).
+    // 1728 are expected, give or take 42 (one standard deviation).
     let count = viewers(&requests).len();
     assert!((1560..1900).contains(&count), "{count} viewers");
     assert_eq!(requests.films.len(), 20);
@@ -239,7 +239,7 @@ fn a_viewer_who_neither_seeks_nor_leaves_watches_every_block_in_its_time() {
         let film = uses[0].1.film;
         for (nth, (at, id, speed)) in uses.iter().enumerate() {
             assert_eq!((id.film, id.block, *speed), (film, nth as u32, 100));
-            // 16 MiB at 500,000 bytes a second.
+            // 16 MiB at 500,000 bytes per second.
             let due = uses[0].0 as f64 + nth as f64 * 33_554.432;
             assert!((*at as f64 - due).abs() <= 2.0, "{at} ms");
         }
@@ -304,7 +304,7 @@ fn viewers_seek_as_often_as_is_asked_for_and_to_anywhere() {
             back += f64::from(u8::from(to <= from));
         }
     }
-    // Some seeks lie in a part that is jumped over, some viewers are still there at the end.
+    // Some seeks lie in a part that is skipped, and some viewers are still there at the end.
     let each = jumps / viewers.len() as f64;
     assert!((1.0..1.5).contains(&each), "{each} seeks a viewer");
     assert!(
@@ -364,7 +364,7 @@ fn a_shuffle_gives_films_the_popularity_of_others() {
     let first = |begun: [u32; 20]| (0..20).max_by_key(|film| begun[*film]).expect("a film");
     assert_eq!(first(halves[0]), 0);
     assert_ne!(first(halves[1]), 0);
-    // With an exponent of 2 the first film has three of five viewers in either half.
+    // With an exponent of 2, the first film has three of five viewers in either half.
     for begun in halves {
         let most = f64::from(begun[first(begun)]) / f64::from(begun.iter().sum::<u32>());
         assert!((0.58..0.68).contains(&most), "{most}");
@@ -446,7 +446,7 @@ fn a_workload_keeps_to_its_bounds() {
             Some("films"),
         ),
         (
-            // 6300 s on average at a block a second: 60 million requests in 9524 viewers, one more is too much.
+            // Mean 6300 s, a block per second: 60 million for 9524 viewers; one more is too many.
             |it| {
                 (it.bytes_per_second, it.block, it.arrivals) = (1 << 24, 1 << 24, 9525.0 / 86_400.0)
             },
@@ -458,7 +458,7 @@ fn a_workload_keeps_to_its_bounds() {
     }
 }
 
-/// A film of two blocks, 10 s each, that is begun at these seconds, and once in 100 s as everybody knows.
+/// A film of two blocks of 10 s, begun at these seconds; its known rate is one start in 100 s.
 fn begun(starts: &[u32]) -> Requests {
     let mut lines: Vec<(u32, String)> = Vec::new();
     for (viewer, start) in (1..).zip(starts) {
@@ -481,12 +481,12 @@ fn the_bound_keeps_what_the_next_viewer_is_on_the_way_to_first() {
     let all = bound(&two, 100);
     assert_eq!((all.requests, all.misses), (4, 2));
     assert_eq!((all.bytes, all.missed_bytes), (20, 10));
-    // A block for 15 s in all. Block 1 waits 5 s for the second viewer; nobody knows that they come to block 0.
+    // One block for 15 s. Block 1 waits 5 s for the second viewer; block 0 cannot know of them.
     assert!((2..=3).contains(&bound(&two, 1).misses));
-    // Nobody is on the way: block 1 waits as long as 100 s and the way.
+    // Nobody is on the way: block 1 waits for 100 s and the way.
     let apart = begun(&[0, 30]);
     assert_eq!(bound(&apart, 0).misses, 4);
-    // Uses before the ones that are counted are left out.
+    // Uses before the counted ones are left out.
     let mut later = begun(&[0, 5]);
     later.warm = 2;
     assert_eq!(bound(&later, 100).requests, 2);
@@ -500,7 +500,7 @@ fn there_is_no_bound_where_viewers_jump_or_nobody_knows_them() {
     unknown.rates.clear();
     assert_eq!(bound(&unknown, 1), None);
     for csv in [
-        // From the middle; a jump; fast; nobody's; of two sizes; one who leaves at once, or before the end.
+        // From the middle; a jump; fast; no viewer; two sizes; a viewer leaving at once, or early.
         "1,1,5,1,1\n",
         "1,0,5,1,1\n2,2,5,1,1\n",
         "1,0,5,1,8\n",

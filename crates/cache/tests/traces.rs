@@ -1,4 +1,4 @@
-//! Traces: what is written is read the same, and what is wrong is said with its line.
+//! Traces: a written trace is read back unchanged, and errors name their line.
 
 use std::time::Duration;
 

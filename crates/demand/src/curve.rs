@@ -1,22 +1,23 @@
-//! What a film needs second by second: bytes on the wire, bytes from the disk, whatever is counted.
+//! A film's needs second by second: bytes on the wire, bytes from the disk, or anything else that
+//! is counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use reelway_media::{Nanos, SECOND};
 
-/// Bins of a second. A play may begin at any moment; its needs are laid into whole seconds of the
-/// calendar to the quarter second.
+/// Bins per second. A play may begin at any moment; its needs are assigned to whole seconds of the
+/// calendar, to the quarter second.
 pub const BINS: usize = 4;
 
 /// Length of a bin.
 pub const BIN: Nanos = SECOND / BINS as Nanos;
 
-/// The needs of a film along its own time, summed up once and then only read.
+/// A film's needs along its own time, summed up once and then only read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Curve {
     shape: Shape,
-    /// Bins.
+    /// Number of bins.
     len: usize,
     peak: u32,
     least: u32,
@@ -26,23 +27,24 @@ pub struct Curve {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Shape {
-    /// Bin by bin: for each way in which bins can lie in seconds, `sums[q][i]` is the sum of the bins before the bin
-    /// `4i + q`, as far as there are such bins, modulo 2^32. So a second is a difference, and the seconds of a play lie
-    /// side by side.
+    /// Bin by bin: for each alignment of bins with seconds, `sums[q][i]` is the sum of the bins
+    /// before the bin `4i + q`, as far as there are such bins, modulo 2^32. So a second is a
+    /// difference, and the seconds of a play are adjacent.
     Bins([Vec<u32>; BINS]),
-    /// So many bins at a time have the same need.
+    /// Each run of `span` bins has the same need.
     Runs { each: Vec<u32>, span: usize },
 }
 
 impl Curve {
-    /// The curve of these quarter seconds. A bin of more than a quarter of `u32::MAX` counts as that.
+    /// The curve of these quarter seconds. A bin of more than a quarter of `u32::MAX` counts as
+    /// that.
     pub fn new(mut bins: Vec<u32>) -> Curve {
         for bin in &mut bins {
             *bin = (*bin).min(u32::MAX / BINS as u32);
         }
         let mut sums: [Vec<u32>; BINS] =
             std::array::from_fn(|_| Vec::with_capacity(bins.len() / BINS + 2));
-        // As many more as the last second can have that lies beyond the end in part.
+        // The last second may lie beyond the end in part: it needs this many more sums.
         let ends = bins.iter().copied().chain([0; BINS - 1]);
         let mut sum = 0u32;
         sums[0].push(sum);
@@ -54,11 +56,11 @@ impl Curve {
         Curve::shaped(Shape::Bins(sums), &bins, held)
     }
 
-    /// The curve of runs of `span` quarter seconds of the same need, `len` of them in all: what little memory holds of a
-    /// long film.
+    /// The curve of `len` quarter seconds in runs of `span` with the same need, which takes little
+    /// memory for a long film.
     ///
     /// # Panics
-    /// There are not as many runs as that, or `span` is 0.
+    /// The number of runs is another, or `span` is 0.
     pub fn of_runs(mut each: Vec<u32>, span: usize, len: usize) -> Curve {
         assert_eq!(each.len(), len.div_ceil(span), "a run for all bins");
         for bin in &mut each {
@@ -88,7 +90,8 @@ impl Curve {
         }
     }
 
-    /// The curve of these quarter seconds in as little memory as `self`: bin by bin, or in runs that need no less.
+    /// The curve of these quarter seconds in as little memory as `self`: bin by bin, or in runs
+    /// that need no less.
     pub fn like(&self, bins: Vec<u32>) -> Curve {
         match &self.shape {
             Shape::Bins(_) => Curve::new(bins),
@@ -98,8 +101,8 @@ impl Curve {
         }
     }
 
-    /// The same in less memory, in runs of `span` quarter seconds of which no second needs less; as it is where it is in runs
-    /// already.
+    /// The same curve in less memory: in runs of `span` quarter seconds, of which no second needs
+    /// less. A curve that is in runs already stays as it is.
     pub fn coarse(&self, span: usize) -> Curve {
         match &self.shape {
             Shape::Bins(_) => Curve::of_runs(runs(self.bins().into_iter(), span), span, self.len),
@@ -107,14 +110,15 @@ impl Curve {
         }
     }
 
-    /// The same need at every moment: `rate` a second, for as long as `self`.
+    /// A curve as long as `self` that needs `rate` per second at every moment.
     pub fn flattened(&self, rate: u32) -> Curve {
         // Rounded up: four quarters are no less than the whole.
         let bin = rate.div_ceil(BINS as u32);
         Curve::of_runs(vec![bin; self.len.min(1)], self.len.max(1), self.len)
     }
 
-    /// The same, and then so many quarter seconds more, of which each second has the most that any second of it has.
+    /// The same curve, followed by `more` quarter seconds in which each second needs as much as its
+    /// peak.
     pub fn and_at_its_peak(&self, more: usize) -> Curve {
         let bin = self.peak.div_ceil(BINS as u32);
         let mut bins = self.bins();
@@ -122,7 +126,7 @@ impl Curve {
         self.like(bins)
     }
 
-    /// How many quarter seconds it has.
+    /// The number of quarter seconds.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -132,18 +136,18 @@ impl Curve {
         self.len == 0
     }
 
-    /// What each quarter second needs.
+    /// The need of each quarter second.
     pub fn bins(&self) -> Vec<u32> {
         (0..self.len).map(|bin| self.sum(bin, bin + 1)).collect()
     }
 
-    /// What each of the first quarter seconds needs, `most` of them at most.
+    /// The needs of the first quarter seconds, at most `most` of them.
     pub fn first_bins(&self, most: usize) -> Vec<u32> {
         let bins = 0..self.len.min(most);
         bins.map(|bin| self.sum(bin, bin + 1)).collect()
     }
 
-    /// The sum of the bins `from..to`, at most a second of them, as far as there are such bins.
+    /// The sum of the bins `from..to`, at most a second of them; bins beyond the end count as 0.
     fn sum(&self, from: usize, to: usize) -> u32 {
         let to = to.min(self.len);
         let from = from.min(to);
@@ -166,7 +170,7 @@ impl Curve {
         self.least
     }
 
-    /// All of it.
+    /// The need of the whole film.
     pub fn total(&self) -> u64 {
         self.total
     }
@@ -193,7 +197,7 @@ pub(crate) fn runs(bins: impl Iterator<Item = u32>, span: usize) -> Vec<u32> {
     let mut ends = |second: &[u32; BINS], end: usize| {
         let sum: u64 = second.iter().map(|bin| u64::from(*bin)).sum();
         let most = u32::try_from(sum.div_ceil(BINS as u64)).unwrap_or(u32::MAX);
-        // All runs that it lies in.
+        // All runs that the second lies in.
         for run in end.saturating_sub(BINS - 1) / span..=end / span {
             if run == each.len() {
                 each.push(0);
@@ -207,23 +211,24 @@ pub(crate) fn runs(bins: impl Iterator<Item = u32>, span: usize) -> Vec<u32> {
         ends(&last, end);
         count = end + 1;
     }
-    // Shorter than a second: all of it may come at once, whichever bins are looked at.
+    // Shorter than a second: each run gets the largest need, whichever bins are looked at.
     if let (1..BINS, Some(most)) = (count, last.iter().max()) {
         each.fill(*most);
     }
     each
 }
 
-/// Bytes of memory under all curves of the process.
+/// Bytes of memory that all curves of the process take.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes of memory under all curves and demands of this process: each viewer of a film of their own books what it needs,
-/// which for a film of hours is some hundred kilobytes. Whoever makes them bounds that.
+/// Bytes of memory that all curves and demands of this process take. Each viewer of a film of their
+/// own books its needs, which takes some hundred kilobytes for a film of hours. The makers of
+/// curves bound this.
 pub fn memory_held() -> usize {
     HELD.load(Ordering::Relaxed)
 }
 
-/// Counts memory as long as it lives.
+/// Counts memory for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Counted(usize);
 
@@ -246,7 +251,7 @@ impl Clone for Counted {
     }
 }
 
-/// Curves are equal wherever they lie.
+/// Curves are equal whatever memory they take.
 impl PartialEq for Counted {
     fn eq(&self, _: &Counted) -> bool {
         true
@@ -255,18 +260,18 @@ impl PartialEq for Counted {
 
 impl Eq for Counted {}
 
-/// A curve, or a part of it, laid into the seconds of a clock.
+/// A curve, or a part of it, aligned with the seconds of a clock.
 #[derive(Clone, Debug)]
 pub struct Play {
     curve: Arc<Curve>,
     phase: usize,
     /// The play's first second ends before the bin `4 * first + phase`.
     first: usize,
-    /// First and last second hold only what lies within the play.
+    /// Needs of the first and the last second, which hold only what lies within the play.
     head: u32,
     tail: u32,
     len: usize,
-    /// What it was made of.
+    /// The arguments of `new`: `from`, `to` and `quarter`.
     made_of: (usize, usize, usize),
 }
 
@@ -307,23 +312,23 @@ impl Play {
         }
     }
 
-    /// The same bins of another curve, laid into the same seconds.
+    /// The same bins of another curve, in the same seconds.
     pub fn of(&self, curve: Arc<Curve>) -> Play {
         let (from, to, quarter) = self.made_of;
         Play::new(curve, from, to, quarter)
     }
 
-    /// How many seconds it touches.
+    /// The number of seconds that it touches.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it needs no second at all.
+    /// Whether it touches no second at all.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// What it needs in its second number `second`.
+    /// The need of its second number `second`.
     pub fn need(&self, second: usize) -> u32 {
         match second {
             _ if second >= self.len => 0,
@@ -336,8 +341,8 @@ impl Play {
         }
     }
 
-    /// What it needs in its seconds number `from` and those that follow: several at once. Neither its first second
-    /// nor its last may be among them.
+    /// Fills `needs` with the needs of its seconds from number `from` on, several at once. Neither
+    /// its first second nor its last may be among them.
     pub fn inner(&self, from: usize, needs: &mut [u32]) {
         debug_assert!(from > 0 && from + needs.len() < self.len);
         let first = self.first + from;
@@ -356,7 +361,7 @@ impl Play {
         }
     }
 
-    /// No second needs more than this.
+    /// An upper bound of the need of any second.
     pub fn most(&self) -> u32 {
         self.curve.peak
     }
@@ -415,7 +420,7 @@ mod tests {
             }
             prop_assert_eq!(fine.like(bins.clone()), fine);
             prop_assert_eq!(&curve.like(bins.clone()), &*curve);
-            // A play of runs is a play of the bins that they stand for.
+            // A play of runs equals a play of the bins that they stand for.
             let (play, same) = (
                 Play::new(curve.clone(), from, usize::MAX, quarter),
                 Play::new(Arc::new(Curve::new(of_runs)), from, usize::MAX, quarter),

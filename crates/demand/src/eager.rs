@@ -1,20 +1,23 @@
-//! Films that are sent as far ahead as they may be, and no faster than they may be: media over HTTP, which viewers fetch.
+//! Films that are sent as far ahead as allowed, and no faster than allowed: media over HTTP, which
+//! viewers fetch.
 
 use reelway_media::{Nanos, SECOND};
 
 use crate::curve::{BIN, BINS, Curve};
 
-/// Quarter seconds in which a film is as far ahead as it may be, at most; one that takes longer is slow at the beginning.
+/// Maximum number of quarter seconds until a film is as far ahead as allowed; one that takes longer
+/// is slow at first.
 const LONGEST: usize = 60 * BINS;
 
 /// How far ahead of its time, and how fast, a film may be fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Eager {
-    /// What goes at twice the pace of the rest, so that a viewer who begins waits less.
+    /// The beginning, which is sent at twice the pace of the rest, so that new viewers wait less.
     pub first: Nanos,
-    /// Percent of the film's rate at which the rest goes until it is `ahead`; then at the film's rate.
+    /// Pace of the rest until it is `ahead`, in percent of the film's rate; then it is the film's
+    /// rate.
     pub percent: u32,
-    /// Furthest that it is ahead.
+    /// The furthest that it may be ahead.
     pub ahead: Nanos,
 }
 
@@ -29,7 +32,7 @@ impl Default for Eager {
 }
 
 impl Eager {
-    /// Film time that is sent at most when so much time has passed since the beginning.
+    /// The most film time that is sent when `passed` has gone by since the beginning.
     pub fn sent_by(&self, passed: Nanos) -> Nanos {
         let passed = passed.max(0);
         let fast = i128::from(passed) * i128::from(self.percent) / 100;
@@ -39,8 +42,8 @@ impl Eager {
         fast.saturating_mul(2).min(first).min(steady)
     }
 
-    /// The same, and three ways that are slower at the beginning, each more than the one before: without a faster start, ahead
-    /// in twice the time, and hardly faster than the film.
+    /// This one and three that are slower at the beginning, each slower than the one before:
+    /// without a faster start, ahead in twice the time, and hardly faster than the film.
     pub fn slower(self) -> [Eager; 4] {
         let even = Eager { first: 0, ..self };
         let percent = |percent| Eager { percent, ..even };
@@ -48,7 +51,8 @@ impl Eager {
         [self, even, percent(half), percent(half.min(105))]
     }
 
-    /// Bytes of the fullest second until a film is as far ahead as it may be, if it is fetched from its beginning.
+    /// Bytes of the fullest second until a film that is fetched from its beginning is as far ahead
+    /// as allowed.
     pub fn fullest_second(&self, film: &Curve) -> u64 {
         let sent_by = |quarter: usize| self.sent_by(quarter as Nanos * BIN);
         let is_ahead = |quarter: &usize| sent_by(*quarter) >= *quarter as Nanos * BIN + self.ahead;
@@ -62,8 +66,9 @@ impl Eager {
         (0..=begun).map(second).max().unwrap_or(0)
     }
 
-    /// What is sent of the bins `from..` of a film in each quarter second at most, the bin `from` being begun with; nothing
-    /// before `from`. The film ends as much earlier as it was ahead.
+    /// The most that is sent of the bins `from..` of a film in each quarter second, if it is
+    /// fetched from the bin `from` on; nothing before `from`. The film ends earlier by as much as
+    /// it was ahead.
     pub fn curve(&self, curve: &Curve, from: usize) -> Curve {
         let film = curve.bins();
         let due = film.get(from..).unwrap_or_default();

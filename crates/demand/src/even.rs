@@ -1,43 +1,46 @@
-//! Sending ahead, picture by picture: each leaves as the mean of what is due in the time ahead.
+//! Sending ahead, picture by picture, at the mean rate of what is due in the time ahead.
 //!
-//! A viewer can hold some seconds of film. If what leaves in any moment is the mean of what is due in the
-//! time `ahead` from that moment on, nothing is late, nothing leaves earlier than that time, and a picture
-//! ten times as large as the others takes ten times as long as they do, instead of a link that is ten
-//! times as wide. With C(t) the bytes due by t and S(t) those that have left, S(t) is the mean of C over
-//! `t..t + ahead`, which lies between C(t) and C(t + ahead); its slope is the mean of what is due.
+//! A viewer can hold some seconds of film. If the rate at any moment is the mean of what is due in
+//! the time `ahead` from that moment on, nothing is late, nothing leaves earlier than that time,
+//! and a picture ten times as large as the others takes ten times as long, instead of a link ten
+//! times as wide. With C(t) the bytes due by t and S(t) those that have left, S(t) is the mean of C
+//! over `t..t + ahead`, which lies between C(t) and C(t + ahead); its slope is the mean of what is
+//! due.
 //!
-//! `smooth.rs` finds the least peak of all, for booking, in quarter seconds and from a given beginning.
-//! This here is the same for all viewers of a film, wherever they begin, and needs to know only what is
-//! due soon.
+//! `smooth.rs` finds the least peak of all schedules, for booking, in quarter seconds and from a
+//! given beginning. The schedule here is the same for all viewers of a film, wherever they begin,
+//! and depends only on what is due soon.
 
 use reelway_media::Nanos;
 
 use crate::curve::{BIN, Curve};
 
-/// A picture, or what else is due at once.
+/// A picture, or anything else that is due at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// When it is due, film time.
+    /// Film time at which it is due.
     pub at: Nanos,
-    /// Its bytes.
+    /// Its size in bytes.
     pub bytes: u32,
 }
 
-/// When something due leaves.
+/// When a picture or anything else leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leaving {
-    /// When it is due, film time.
+    /// Film time at which it is due.
     pub due: Nanos,
-    /// When its first byte leaves: at `due` or earlier, by `ahead` at most.
+    /// When its first byte leaves: at `due` or earlier, by at most `ahead`.
     pub first: Nanos,
-    /// When its last byte has left: at `due` at the latest.
+    /// When its last byte has left: at `due` or earlier.
     pub last: Nanos,
 }
 
-/// When each of `frames[wanted]` leaves that is sent at most `ahead` (ns, more than 0) before its time.
+/// When each of `frames[wanted]` leaves, if it is sent at most `ahead` (ns, more than 0) before its
+/// time.
 ///
-/// `frames` are in the order of their times, and hold all that is due within `ahead` before the first
-/// that is wanted (for [`from_the_beginning`] of a film: what it says) and within `ahead` after the last.
+/// `frames` are in the order of their times, and include everything that is due within `ahead`
+/// before the first wanted frame (at the beginning of a film, the frames from
+/// [`from_the_beginning`]) and within `ahead` after the last.
 pub fn evenly(frames: &[Due], wanted: std::ops::Range<usize>, ahead: Nanos) -> Vec<Leaving> {
     let mut sweep = Sweep {
         frames,
@@ -60,7 +63,8 @@ pub fn evenly(frames: &[Due], wanted: std::ops::Range<usize>, ahead: Nanos) -> V
         let first = sweep.reaches(bytes * i128::from(ahead));
         bytes += i128::from(frame.bytes);
         let last = sweep.reaches(bytes * i128::from(ahead));
-        // Where nothing is due for longer than `ahead`, nothing leaves for a while: the next begins then.
+        // If nothing is due for longer than `ahead`, nothing leaves for a while, until the next
+        // frame may.
         let first = first.clamp(frame.at.saturating_sub(ahead), frame.at);
         out.push(Leaving {
             due: frame.at,
@@ -71,8 +75,8 @@ pub fn evenly(frames: &[Due], wanted: std::ops::Range<usize>, ahead: Nanos) -> V
     out
 }
 
-/// What is taken to be due before a film's first frame, so that it begins at its own pace instead of
-/// slowly: as many frames as are due in the first `ahead`, each of them their mean.
+/// Frames that are assumed to be due before a film's first, so that it begins at its own pace
+/// instead of slowly: as many as are due in the first `ahead`, each of their mean size.
 pub fn from_the_beginning(frames: &[Due], ahead: Nanos) -> Vec<Due> {
     let Some(begin) = frames.first().map(|frame| frame.at) else {
         return Vec::new();
@@ -93,7 +97,7 @@ pub fn from_the_beginning(frames: &[Due], ahead: Nanos) -> Vec<Due> {
         .collect()
 }
 
-/// Goes through time, with the area under C over `at..at + ahead`, which is `ahead` times S.
+/// Moves through time with the area under C over `at..at + ahead`, which is `ahead` times S.
 struct Sweep<'a> {
     frames: &'a [Due],
     ahead: Nanos,
@@ -101,13 +105,13 @@ struct Sweep<'a> {
     area: i128,
     /// Bytes due in `at..at + ahead`.
     slope: i128,
-    /// The next frame to come into that time, and to go out of it.
+    /// The next frame to enter that time, and the next to leave it.
     coming: usize,
     gone: usize,
 }
 
 impl Sweep<'_> {
-    /// When the area is `wanted` first; wanted areas only grow.
+    /// When the area first reaches `wanted`, which must not decrease from call to call.
     fn reaches(&mut self, wanted: i128) -> Nanos {
         loop {
             let lacking = wanted - self.area;
@@ -122,7 +126,7 @@ impl Sweep<'_> {
             let next = match (comes, goes) {
                 (Some(comes), Some(goes)) => comes.min(goes),
                 (None, Some(goes)) => goes,
-                // All is gone: what is lacking is nothing but rounding.
+                // No frames are left: only rounding is missing.
                 (_, None) => return self.at,
             };
             let until = i128::from(next.saturating_sub(self.at));
@@ -145,7 +149,7 @@ impl Sweep<'_> {
     }
 }
 
-/// When something leaves that is due at `due`, beside frames that leave so: as far ahead as they do.
+/// When something that is due at `due` leaves beside these frames: as far ahead as they do.
 pub fn beside(leaving: &[Leaving], due: Nanos) -> Nanos {
     let after = leaving.partition_point(|frame| frame.due <= due);
     let lead = |frame: &Leaving| frame.due - frame.first;
@@ -165,9 +169,10 @@ pub fn beside(leaving: &[Leaving], due: Nanos) -> Nanos {
     due - lead
 }
 
-/// What is sent in each quarter second of a play of the bins `from..` that leaves as [`evenly`] has it, for booking;
-/// nothing before `from`. The bin `from` begins when the first picture leaves, so that the curve is longer than the
-/// film's: by what that picture leaves before its time. Within a bin the film's bytes count as due evenly.
+/// What is sent in each quarter second of a play of the bins `from..` that leaves [`evenly`], for
+/// booking; nothing before `from`. The bin `from` begins when the first picture leaves, so the
+/// curve is longer than the film's by as much as that picture is ahead. Within a bin, the film's
+/// bytes count as evenly due.
 pub fn sent_evenly(curve: &Curve, from: usize, ahead: Nanos) -> Curve {
     if from >= curve.len() || ahead <= 0 {
         return curve.clone();
@@ -195,12 +200,13 @@ pub fn sent_evenly(curve: &Curve, from: usize, ahead: Nanos) -> Curve {
     curve.like(std::iter::repeat_n(0, from).chain(sent).collect())
 }
 
-/// The integral of the bytes due by a time, with what [`from_the_beginning`] takes to be due before a film.
+/// The integral of the bytes due by a time, with those that [`from_the_beginning`] assumes before a
+/// film.
 struct Integral<'a> {
     due: &'a [u32],
-    /// Bytes due before each bin, and the integral of that up to there.
+    /// Bytes due before each bin, and their integral up to there.
     before: Vec<(f64, f64)>,
-    /// Bytes taken to be due in each bin before the first.
+    /// Bytes assumed to be due in each bin before the first.
     begins: f64,
 }
 
@@ -230,7 +236,7 @@ impl Integral<'_> {
     fn at(&self, at: f64) -> f64 {
         let last = self.due.len();
         if at < 0.0 {
-            // Bytes due by then are fewer than none: counted from the film's beginning.
+            // Bytes are counted from the film's beginning, so before it the sum is negative.
             return self.begins * at * at / 2.0;
         }
         let bin = (at as usize).min(last);
@@ -250,7 +256,8 @@ mod tests {
 
     const FRAME: Nanos = SECOND / 25;
 
-    /// A film of seconds of 25 pictures, of which the first has ten times the bytes of the others.
+    /// A film with 25 pictures per second, the first of which has ten times the bytes of the
+    /// others.
     fn film(seconds: usize) -> Vec<Due> {
         let frame = |number: usize| Due {
             at: number as Nanos * FRAME,
@@ -263,7 +270,7 @@ mod tests {
         (0..seconds * 25).map(frame).collect()
     }
 
-    /// All of a film, from its beginning.
+    /// The whole of a film, from its beginning.
     fn all(film: &[Due], ahead: Nanos) -> Vec<Leaving> {
         let mut frames = from_the_beginning(film, ahead);
         let before = frames.len();
@@ -274,7 +281,8 @@ mod tests {
     #[test]
     fn a_picture_ten_times_the_others_takes_ten_times_as_long_and_the_peak_is_the_mean() {
         let film = film(10);
-        // Not its first second, before which something is only taken to be, nor its last, when less is due.
+        // Without the first second, before which frames are only assumed, and the last, in which
+        // less is due.
         let leaves = film.iter().zip(all(&film, SECOND));
         for (frame, leaves) in leaves.skip(25).take(7 * 25) {
             let takes = leaves.last - leaves.first;
@@ -286,7 +294,7 @@ mod tests {
 
     #[test]
     fn what_is_booked_is_what_leaves_wherever_a_play_begins() {
-        // A second in four has four times the bytes of the others.
+        // One second in four has four times the bytes of the others.
         let mut film = film(40);
         for frame in film.iter_mut().filter(|frame| frame.at / SECOND % 4 == 3) {
             frame.bytes *= 4;
@@ -378,7 +386,8 @@ mod tests {
                 prop_assert!(leaves.last <= leaves.due, "late");
                 before = leaves.first;
             }
-            // No rate is above the fullest `ahead`, those before the beginning included.
+            // No rate is above that of the fullest `ahead`, including the frames assumed before the
+            // beginning.
             let mut frames = from_the_beginning(&film, ahead);
             frames.extend(&film);
             let most = frames

@@ -1,9 +1,9 @@
-//! What films need of a machine, moment by moment.
+//! The resources that films need of a machine, moment by moment.
 //!
-//! What lives here: what each moment of a film needs, for admission and
-//! for caches ([`Demand`], [`Curve`]); how it is sent ahead within a viewer's buffer, as evenly as that allows
-//! from some place on ([`Schedule`]) or picture by picture, the same for all ([`evenly`]). Pure:
-//! sample records come through [`reelway_media::Samples`].
+//! This crate computes what each moment of a film needs, for admission and for caches ([`Demand`],
+//! [`Curve`]), and how films are sent ahead within a viewer's buffer: as evenly as possible from
+//! some place on ([`Schedule`]), or picture by picture, the same for all viewers ([`evenly`]).
+//! Pure: sample records come through [`reelway_media::Samples`].
 #![forbid(unsafe_code)]
 
 mod curve;

@@ -1,10 +1,10 @@
 //! Sending ahead: the smoothest schedule that a viewer's buffer allows.
 //!
-//! What is due may be sent earlier, by as much as the viewer can hold (here: so many seconds of film), and
-//! never later. Of all schedules between these two bounds the one of least peak and least variance is the
-//! shortest line between them, as of a string pulled tight: Salehi, Zhang, Kurose, Towsley, *Supporting Stored
-//! Video: Reducing Rate Variability and End-to-End Resource Requirements through Optimal Smoothing* (1996).
-//! Computed in whole bytes.
+//! What is due may be sent earlier, by as much as the viewer can hold (here: a number of seconds of
+//! film), and never later. Of all schedules between these two bounds, the one with the least peak
+//! and the least variance is the shortest line between them, like a string pulled tight: Salehi,
+//! Zhang, Kurose, Towsley, *Supporting Stored Video: Reducing Rate Variability and End-to-End
+//! Resource Requirements through Optimal Smoothing* (1996). Computed in whole bytes.
 
 use reelway_media::Nanos;
 
@@ -15,14 +15,16 @@ use crate::curve::{BIN, Counted, Curve};
 pub struct Schedule {
     /// The film time at which the play begins, where nothing is ahead yet.
     from: Nanos,
-    /// For each quarter second from there, how many microseconds ahead what is due at its beginning leaves.
+    /// For each quarter second from there, how many microseconds ahead the bytes due at its
+    /// beginning leave.
     lead: Vec<u32>,
     most: Nanos,
     _held: Counted,
 }
 
 impl Schedule {
-    /// When what is due at film time `due` leaves, in film time: at `due` or before, in the same order.
+    /// The film time at which what is due at film time `due` leaves: at `due` or before, in the
+    /// same order.
     pub fn leaves(&self, due: Nanos) -> Nanos {
         let since = due.saturating_sub(self.from);
         if since <= 0 {
@@ -34,14 +36,14 @@ impl Schedule {
         due - (here + (next - here) * within / BIN)
     }
 
-    /// Nothing leaves further ahead than this.
+    /// The furthest that anything leaves ahead.
     pub fn most(&self) -> Nanos {
         self.most
     }
 }
 
-/// The smoothest way to send the bins `from..` of what is due (`curve`), at most `ahead` bins early: what
-/// leaves in each quarter second (nothing before `from`), and the schedule that does it.
+/// The smoothest way to send the bins `from..` of `curve`, which says what is due, at most `ahead`
+/// bins early: what leaves in each quarter second (nothing before `from`), and the schedule for it.
 pub fn smooth(curve: &Curve, from: usize, ahead: usize) -> (Curve, Schedule) {
     let film = curve.bins();
     let due = film.get(from..).unwrap_or_default();
@@ -68,7 +70,7 @@ pub fn smooth(curve: &Curve, from: usize, ahead: usize) -> (Curve, Schedule) {
     (curve.like(bins.collect()), schedule)
 }
 
-/// The string pulled tight between `lower` and the same `ahead` steps earlier.
+/// The string pulled tight between `lower` and the same curve `ahead` steps earlier.
 fn taut(lower: &[i64], ahead: usize) -> Vec<i64> {
     let last = lower.len() - 1;
     let upper = |at: usize| lower[(at + ahead).min(last)];
@@ -76,7 +78,8 @@ fn taut(lower: &[i64], ahead: usize) -> Vec<i64> {
     let mut anchor = 0;
     while anchor < last {
         let base = sent[anchor];
-        // Steepest that stays below, and least steep that stays above, as rise over run.
+        // The steepest line that stays below, and the least steep that stays above, as rise over
+        // run.
         let mut below: Option<(i64, usize)> = None;
         let mut above: Option<(i64, usize)> = None;
         let steeper = |a: (i64, usize), b: (i64, usize)| {
@@ -95,7 +98,7 @@ fn taut(lower: &[i64], ahead: usize) -> Vec<i64> {
                 next = above;
                 break;
             }
-            // The last of several equals: the segment is as long as can be.
+            // The last of several equals, so that the segment is as long as possible.
             if below.is_none_or(|below| !steeper(most, below)) {
                 below = Some(most);
             }
@@ -107,7 +110,7 @@ fn taut(lower: &[i64], ahead: usize) -> Vec<i64> {
         let (rise, run) = next.unwrap_or((lower[last] - base, last - anchor));
         for step in 1..=run {
             let line = base + (i128::from(rise) * step as i128 / run as i128) as i64;
-            // Rounded down, and by that at most a byte below what is due.
+            // Rounded down, and therefore at most a byte below what is due.
             sent[anchor + step] = line.max(lower[anchor + step]);
         }
         anchor += run;
@@ -115,7 +118,7 @@ fn taut(lower: &[i64], ahead: usize) -> Vec<i64> {
     sent
 }
 
-/// How many microseconds before its time each step's first byte leaves.
+/// How many microseconds ahead of its time each step's first byte leaves.
 fn leads(lower: &[i64], sent: &[i64]) -> Vec<u32> {
     const STEP: i64 = BIN / 1000;
     let mut leads = Vec::with_capacity(lower.len());
@@ -182,7 +185,8 @@ mod tests {
         ) {
             let (sent, _) = smooth(&Curve::new(bins.clone()), 0, ahead);
             let due = cumulative(&bins);
-            // A lower bound on any schedule's peak: what must be sent between two moments cannot leave slower.
+            // A lower bound on any schedule's peak: what must be sent between two moments cannot be
+            // sent slower.
             let mut least = 0;
             for start in 0..bins.len() {
                 for end in start + 1..=bins.len() {

@@ -1,23 +1,23 @@
-//! Addresses of endpoints (`http://host/films/`, `s3://bucket/prefix`) and of films below them. What an
-//! address holds of secrets (user and password, a query that may be a signature) is kept apart from what
-//! is shown.
+//! Addresses of endpoints (`http://host/films/`, `s3://bucket/prefix`) and of films below them.
+//! Secrets in an address (user and password, a query that may be a signature) are kept apart from
+//! the part that is shown.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use url::Url;
 
 use crate::secret::Secret;
 
-/// Longest path of a film below its endpoint, in bytes.
+/// Maximum length of a film's path below its endpoint, in bytes.
 const MOST_PATH: usize = 1024;
 
-/// Unreserved characters (RFC 3986 2.3) stay as they are.
+/// Everything but unreserved characters (RFC 3986 2.3) is encoded.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// Which kind of server it is.
+/// The kind of server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// `http://` or `https://`.
@@ -38,7 +38,7 @@ pub struct Address {
     query: Secret,
 }
 
-/// Why this is no address of an endpoint.
+/// Why a text is not an address of an endpoint.
 #[derive(Debug, thiserror::Error)]
 #[error("'{shown}' is not an address of films: {why}")]
 pub struct AddressError {
@@ -47,7 +47,7 @@ pub struct AddressError {
 }
 
 impl Address {
-    /// Whether this is meant as an address, and not as a path.
+    /// Whether a text is meant as an address rather than a path.
     pub fn is_meant(text: &str) -> bool {
         ["http://", "https://", "s3://"].iter().any(|scheme| {
             text.get(..scheme.len())
@@ -55,22 +55,22 @@ impl Address {
         })
     }
 
-    /// Whether it is asked by HTTPS.
+    /// Whether it is reached over HTTPS.
     pub(crate) fn is_encrypted(&self) -> bool {
         self.url.scheme() == "https"
     }
 
-    /// Reads an address that may hold user and password.
+    /// Parses an address that may hold user and password.
     ///
     /// # Errors
-    /// As of [`Address::parse`].
+    /// The same as [`Address::parse`].
     pub fn of(secret: &Secret) -> Result<Address, AddressError> {
         Address::parse(secret.tell())
     }
 
-    /// Reads an address.
+    /// Parses an address.
     pub fn parse(text: &str) -> Result<Address, AddressError> {
-        // Nothing of what could be a secret is told.
+        // The error does not show anything that could be a secret.
         let shown = || {
             let start = text.split(['?', '#']).next().unwrap_or_default();
             match start.split_once("://") {
@@ -114,17 +114,17 @@ impl Address {
         })
     }
 
-    /// Whether it is a web server.
+    /// Whether it is the address of a web server.
     pub fn is_web(&self) -> bool {
         self.scheme == Scheme::Web
     }
 
-    /// How it is shown: without secrets and without a slash at its end.
+    /// The address as it is shown: without secrets, and without a slash at its end.
     pub fn shown(&self) -> &str {
         self.url.as_str().trim_end_matches('/')
     }
 
-    /// `host` or `host:port`; the bucket of S3.
+    /// `host` or `host:port`; for S3, the bucket.
     pub fn host(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();
         match self.url.port() {
@@ -133,13 +133,13 @@ impl Address {
         }
     }
 
-    /// Host and port, the port where it is not the scheme's own.
+    /// Host and port; the port is `None` if it is the scheme's default.
     pub(crate) fn authority(&self) -> (String, Option<u16>) {
         let host = self.url.host_str().unwrap_or_default();
         (host.to_owned(), self.url.port())
     }
 
-    /// The path decoded, without slashes around it: S3's prefix.
+    /// The decoded path, without slashes around it; for S3, the prefix.
     pub fn path(&self) -> String {
         percent_decode_str(self.url.path())
             .decode_utf8_lossy()
@@ -147,7 +147,7 @@ impl Address {
             .to_owned()
     }
 
-    /// The last part of the path, decoded: of a single film or list, its file name.
+    /// The last part of the decoded path; for a single film or list, its file name.
     pub fn last(&self) -> String {
         self.path()
             .rsplit('/')
@@ -156,7 +156,7 @@ impl Address {
             .to_owned()
     }
 
-    /// The address of the folder around it.
+    /// The address of the folder that contains it.
     pub fn parent(&self) -> Address {
         let mut parent = self.clone();
         let path = self.url.path().trim_end_matches('/');
@@ -165,8 +165,8 @@ impl Address {
         parent
     }
 
-    /// What to ask a web server for: the address of `path` (decoded, relative; a slash at its end stays)
-    /// below this endpoint, secrets of the query included.
+    /// The URL to request from a web server: the address of `path` (decoded, relative; a slash at
+    /// its end stays) below this endpoint, including the secrets of the query.
     pub(crate) fn below(&self, path: &str, more: &str) -> Url {
         let mut url = self.url.clone();
         let base = self.url.path().trim_end_matches('/').to_owned();
@@ -190,15 +190,15 @@ impl Address {
         url
     }
 
-    /// The whole address of a path that begins at the host's root.
+    /// The full address of a path that begins at the host's root.
     pub(crate) fn at_root(&self, path: &str) -> String {
         let mut url = self.url.clone();
         url.set_path("");
         format!("{}{path}", url.as_str().trim_end_matches('/'))
     }
 
-    /// The path, decoded and below this endpoint, of an entry in a list: a path below it, or a whole address. None
-    /// where it lies elsewhere or is none.
+    /// The path, decoded and below this endpoint, of an entry in a list: a path below it, or a full
+    /// address. `None` if the entry lies elsewhere or is invalid.
     pub(crate) fn relative(&self, entry: &str) -> Option<String> {
         let path = if Address::is_meant(entry) {
             let whole = Url::parse(entry).ok()?;
@@ -220,8 +220,8 @@ impl Address {
     }
 }
 
-/// Whether this can be the path of a film below an endpoint: names with slashes between them, that mean the same
-/// to everybody.
+/// Whether this can be the path of a film below an endpoint: names separated by slashes, without
+/// parts that servers resolve differently (empty, `.` and `..`).
 pub(crate) fn is_path(path: &str) -> bool {
     (1..=MOST_PATH).contains(&path.len())
         && !path.chars().any(char::is_control)

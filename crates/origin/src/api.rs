@@ -1,4 +1,4 @@
-//! The control API of a server (docs/reference/api.md), for programs that steer it.
+//! A client for a server's control API (docs/reference/api.md), for programs that control it.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::address::Address;
 use crate::secret::Secret;
 use crate::web::{build, choose_cryptography, told};
 
-/// Longest wait for an answer.
+/// Timeout for an answer.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// A server, by its control API.
+/// A server, reached over its control API.
 #[derive(Debug)]
 pub struct Api {
     client: Client,
@@ -20,17 +20,17 @@ pub struct Api {
     token: Secret,
 }
 
-/// What an answer with an error says.
+/// The body of an error answer.
 #[derive(Deserialize)]
 struct Refusal {
     error: String,
 }
 
 impl Api {
-    /// The server at an address, whose token is this.
+    /// Creates a client for the server at this address, with this token.
     ///
     /// # Errors
-    /// In words: why there is no client for it.
+    /// Says why the client could not be made.
     pub fn new(address: Address, token: Secret) -> Result<Api, String> {
         if !address.is_web() {
             return Err(format!(
@@ -51,16 +51,16 @@ impl Api {
         })
     }
 
-    /// A document.
+    /// Fetches a document.
     ///
     /// # Errors
-    /// In words: the server does not answer, or refuses.
+    /// Says that the server does not answer, or why it refuses.
     pub async fn get(&self, path: &str) -> Result<String, String> {
         let request = self.client.get(self.address.below(path, ""));
         self.ask(request).await
     }
 
-    /// Puts something.
+    /// Sends a PUT request.
     ///
     /// # Errors
     /// As [`Api::get`].
@@ -68,7 +68,7 @@ impl Api {
         self.change(Method::PUT, path).await
     }
 
-    /// Takes something away.
+    /// Sends a DELETE request.
     ///
     /// # Errors
     /// As [`Api::get`].

@@ -1,25 +1,26 @@
-//! Files of subtitles that another Reelway has beside its films, as it lists them. Pure.
+//! Subtitle files beside the films of another Reelway, as it lists them. Pure.
 
 use reelway_catalogue::{MOST_SUBTITLE_FILES, SubtitleFile, SubtitlePlace};
 use reelway_subtitles::{Format, Named};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// Longest list of the files of one film, bytes; a longer one is taken for none.
+/// Maximum size of the list of one film's files, in bytes; a longer one counts as empty.
 const LONGEST: usize = 64 << 10;
-/// Longest name of a file, bytes; no usual file system has longer ones.
+/// Maximum length of a file name, in bytes; no usual file system has longer ones.
 const LONGEST_NAME: usize = 255;
-/// Longest version and tag of a language, bytes.
+/// Maximum length of a version and of a language tag, in bytes.
 const LONGEST_WORD: usize = 64;
 
-/// A file of subtitles beside a film.
+/// A subtitle file beside a film.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Beside {
-    /// By which it is asked for there. The list has none: it is the file's place in it.
+    /// The number by which it is requested there. It is not part of the list: it is the file's
+    /// position in it.
     #[serde(default)]
     number: u32,
     file: String,
-    /// Another file, or other contents, has another.
+    /// Changes with the file and its contents.
     pub version: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     language: Option<String>,
@@ -34,7 +35,8 @@ pub(crate) struct Beside {
     name: Option<String>,
 }
 
-/// The files in a list. What cannot be one is left out, and does not change the numbers of the others.
+/// Parses a list of files. Invalid entries are left out, and do not change the numbers of the
+/// others.
 pub(crate) fn listed(list: &RawValue) -> Vec<Beside> {
     if list.get().len() > LONGEST {
         return Vec::new();
@@ -66,7 +68,7 @@ impl Beside {
             && self.name.as_deref().is_none_or(is_name)
     }
 
-    /// As the catalogue has it.
+    /// The file as the catalogue describes it.
     fn file(&self) -> SubtitleFile {
         SubtitleFile {
             file: self.file.clone(),
@@ -84,7 +86,7 @@ impl Beside {
     }
 }
 
-/// All of them, as the catalogue has them.
+/// All of them, as the catalogue describes them.
 pub(crate) fn files(beside: &[Beside]) -> Vec<SubtitleFile> {
     beside.iter().map(Beside::file).collect()
 }
@@ -136,7 +138,7 @@ mod tests {
         let long = "x".repeat(LONGEST_NAME + 1);
         let long = format!(r#"{{"file": "{long}", "version": "1"}}"#);
         for bad in bad.into_iter().chain([long.as_str()]) {
-            // A number that is said is not the file's place.
+            // A number in the list is ignored: the file's position counts.
             let good = r#"{"file": "a.srt", "version": "1", "number": 1}"#;
             let taken = of(&format!("[{bad}, {good}, {good}]"));
             let numbers: Vec<u32> = taken.iter().map(|beside| beside.number).collect();

@@ -1,5 +1,5 @@
-//! Whether an answer is one to what was asked (RFC 9110 14 and 15): judged on status and headers
-//! alone, before a byte of it is believed.
+//! Checks whether an answer matches its request (RFC 9110 14 and 15), by status and headers alone,
+//! before a byte of it is used.
 
 use std::ops::Range;
 use std::time::{Duration, UNIX_EPOCH};
@@ -14,10 +14,10 @@ use crate::fault::Fault;
 use crate::recording::{self, Recording};
 use crate::version::Version;
 
-/// A server that wants more patience than this is asked again all the same.
+/// Longest `Retry-After` that is respected.
 const MOST_PATIENCE: Duration = Duration::from_secs(60);
 
-/// A `Content-Range`: which bytes, of how many.
+/// A `Content-Range`: which bytes, and of how many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ContentRange {
     /// `None` in `bytes */LEN`.
@@ -59,7 +59,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name)?.to_str().ok().map(str::trim)
 }
 
-/// The tag of an answer.
+/// The entity tag of an answer.
 pub(crate) fn etag(headers: &HeaderMap) -> Option<&str> {
     text(headers, &ETAG).filter(|tag| !tag.is_empty())
 }
@@ -72,12 +72,13 @@ pub(crate) fn modified(headers: &HeaderMap) -> Option<i64> {
         .map(|since| since.as_secs() as i64)
 }
 
-/// What an answer says of a recording.
+/// An answer's description of a recording.
 pub(crate) fn recording(headers: &HeaderMap) -> Option<Recording> {
     recording::parse(headers.get(recording::NAME)?.to_str().ok()?)
 }
 
-/// Of which version an index is, whose answer has these headers: this one, or, of a recording, a longer one.
+/// The version of an index whose answer has these headers: this one, or a longer one of a
+/// recording.
 pub(crate) fn indexed(headers: &HeaderMap, version: &Version) -> Result<Version, Fault> {
     if version.edition.is_none() {
         return Ok(version.clone());
@@ -90,7 +91,7 @@ pub(crate) fn indexed(headers: &HeaderMap, version: &Version) -> Result<Version,
     })
 }
 
-/// What an answer says of the recording of this version, which may have grown since.
+/// An answer's description of the recording of this version, which may have grown since.
 fn same_recording(headers: &HeaderMap, version: &Version) -> Result<Recording, Fault> {
     let said = recording(headers).filter(|said| Some(&said.edition) == version.edition.as_ref());
     let said = said.ok_or_else(|| Fault::Changed("it is another recording".into()))?;
@@ -103,7 +104,7 @@ fn same_recording(headers: &HeaderMap, version: &Version) -> Result<Recording, F
     }
 }
 
-/// What a status that is no success means.
+/// The fault for a status that is not a success.
 pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap) -> Fault {
     match status.as_u16() {
         status @ (404 | 410) => Fault::Gone(status),
@@ -120,8 +121,8 @@ pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap) -> Fault {
     }
 }
 
-/// Reads from the answer to a request for the first byte (`Range: bytes=0-0`) which version is there,
-/// and that ranges can be had.
+/// Reads the version from the answer to a request for the first byte (`Range: bytes=0-0`), and
+/// checks that the server supports ranges.
 pub(crate) fn probed(status: StatusCode, headers: &HeaderMap) -> Result<Version, Fault> {
     let len = match status {
         StatusCode::PARTIAL_CONTENT => {
@@ -131,7 +132,7 @@ pub(crate) fn probed(status: StatusCode, headers: &HeaderMap) -> Result<Version,
                 _ => return Err(wrong_range(headers, &(0..1))),
             }
         }
-        // How a film of no bytes answers.
+        // The answer for an empty film.
         StatusCode::RANGE_NOT_SATISFIABLE => match content_range(headers)? {
             ContentRange {
                 range: None,
@@ -150,8 +151,9 @@ pub(crate) fn probed(status: StatusCode, headers: &HeaderMap) -> Result<Version,
     })
 }
 
-/// Judges the answer to a request for `wanted` of a film of this version. Gives how many bytes will
-/// come, at least one: a server may send fewer than it was asked for, the rest is asked for again.
+/// Checks the answer to a request for `wanted` of this version of a film. Returns how many bytes
+/// will come, at least one: a server may send fewer than requested; the caller then requests the
+/// rest.
 pub(crate) fn part(
     status: StatusCode,
     headers: &HeaderMap,

@@ -1,4 +1,4 @@
-//! What is to be known of a source.
+//! The configuration of a source.
 
 use std::time::Duration;
 
@@ -7,78 +7,81 @@ use crate::retry::Patience;
 use crate::rounds::OFTEN;
 use crate::secret::Secret;
 
-/// Most connections to one source.
+/// Maximum number of connections to one source.
 pub const MOST_CONNECTIONS: usize = 256;
 
-/// A source of films: one or several endpoints that have the same ones.
+/// A source of films: one or several endpoints that have the same films.
 #[derive(Clone, Debug)]
 pub struct SourceConfig {
-    /// Where the films are: first the one that is asked while it is well.
+    /// Where the films are. The first healthy endpoint is asked.
     pub endpoints: Vec<Address>,
-    /// Which of what lies there are films.
+    /// Which of the files there are films.
     pub films: Wanted,
     /// Hosts (`host` or `host:port`) to which redirects are followed, beside those of the endpoints.
     pub redirects: Vec<String>,
-    /// For `Authorization: Bearer`, at web servers. Sent to the endpoints only, not where they redirect to.
+    /// The token for `Authorization: Bearer`, for web servers. Only sent to the endpoints, not
+    /// where they redirect to.
     pub token: Secret,
-    /// For S3.
+    /// Settings for S3.
     pub s3: S3Config,
-    /// Folder below which the films appear; empty: none.
+    /// Folder in which the films appear; empty for none.
     pub at: String,
-    /// The id of the server that reads: films that come from it are not listed. Empty: it has none.
+    /// The id of this server: films that come from it are not listed. Empty if it has none.
     pub own_id: String,
-    /// Requests under way at once; as many again to siblings.
+    /// Maximum number of requests at once; as many again to siblings.
     pub connections: usize,
-    /// Time for a connection to be made.
+    /// Timeout for connecting.
     pub connect: Duration,
     /// Longest time without a byte, before an answer begins and within it.
     pub stall: Duration,
     /// How long and how often to try.
     pub patience: Patience,
-    /// Time between two looks at which films there are.
+    /// Time between two fetches of the list of films.
     pub refresh: Duration,
-    /// A recording that grows is not asked for, nor indexed anew, more often than this.
+    /// A recording that grows is not checked or indexed again more often than this.
     pub anew_every: Duration,
-    /// For so long after an endpoint answered last, the films that are known are listed.
+    /// How long the known films stay listed after an endpoint answered last.
     pub stale: Duration,
 }
 
-/// Longest time for which films are listed that no endpoint answers for: a year.
+/// Longest time that films without an answering endpoint are listed: a year.
 pub const LONGEST_STALE: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Which films of an endpoint.
+/// Which films of an endpoint are used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Wanted {
-    /// All that it lists: a Reelway server its `/api/films`, a web server its folders' pages, S3 its keys.
+    /// All that it lists: `/api/films` of a Reelway server, the folder pages of a web server, the
+    /// keys of S3.
     #[default]
     Listed,
-    /// These, by their paths below the endpoint.
+    /// Those with these paths below the endpoint.
     These(Vec<String>),
-    /// Those in this document below the endpoint: an address or path a line (M3U will do).
+    /// Those in this document below the endpoint: one address or path per line (an M3U playlist
+    /// will do).
     Document(String),
 }
 
 /// How S3 is reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct S3Config {
-    /// `https://host:port` of a compatible server; empty: Amazon's.
+    /// `https://host:port` of a compatible server; empty for Amazon's.
     pub endpoint: String,
-    /// Empty: `AWS_REGION` of the environment, or us-east-1.
+    /// If empty, `AWS_REGION` of the environment, or us-east-1.
     pub region: String,
-    /// Empty: what the environment has (`AWS_ACCESS_KEY_ID`, …), or the machine's role.
+    /// If empty, the environment's (`AWS_ACCESS_KEY_ID`, …), or those of the machine's role.
     pub access_key: Secret,
     /// The key's secret.
     pub secret_key: Secret,
-    /// Ask without a signature, as public buckets allow.
+    /// Send requests without a signature, as public buckets allow.
     pub anonymous: bool,
 }
 
-/// Names of documents that list films.
+/// How names of documents that list films end.
 const LISTS: [&str; 3] = [".txt", ".m3u", ".m3u8"];
 
 impl SourceConfig {
-    /// What an address alone means: a film, where its name is a film's; the films in a list (`.txt`, `.m3u`);
-    /// else all films there.
+    /// The source that a single address stands for: a film, if its name is a film's; the films in a
+    /// list (`.txt`, `.m3u`); else all films there.
     pub fn of(address: Address) -> SourceConfig {
         let last = address.last();
         let films = if reelway_catalogue::is_film(std::path::Path::new(&last)) {

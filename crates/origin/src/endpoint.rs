@@ -1,4 +1,4 @@
-//! One endpoint: a web server or a bucket, asked in the same words.
+//! One endpoint: a web server or a bucket, behind one interface.
 
 use std::ops::Range;
 
@@ -18,18 +18,18 @@ pub(crate) enum Endpoint {
     S3(S3),
 }
 
-/// What a film is found to be at an endpoint.
+/// The result of probing a film at an endpoint.
 #[derive(Debug)]
 pub(crate) struct Probed {
     pub version: Version,
-    /// Reelways by which it comes, the nearest first.
+    /// Ids of the Reelway servers through which it comes, the nearest first.
     pub via: Vec<String>,
-    /// What is said of it as a recording.
+    /// Its state as a recording.
     pub told: RecordingStatus,
 }
 
 impl Endpoint {
-    /// A client for this endpoint of the source.
+    /// Creates a client for this endpoint of the source.
     pub fn new(address: &Address, config: &SourceConfig) -> Result<Endpoint, String> {
         let address = address.clone();
         let (connect, stall) = (config.connect, config.stall);
@@ -43,7 +43,7 @@ impl Endpoint {
         })
     }
 
-    /// How it is shown.
+    /// The endpoint's address as it is shown.
     pub fn shown(&self) -> &str {
         match self {
             Endpoint::Web(web) => web.address().shown(),
@@ -51,7 +51,7 @@ impl Endpoint {
         }
     }
 
-    /// Which version of a film is there, and by which servers it comes.
+    /// Finds out which version of a film is there, and through which servers it comes.
     pub async fn probe(&self, path: &str) -> Result<Probed, Fault> {
         Ok(match self {
             Endpoint::Web(web) => {
@@ -66,8 +66,8 @@ impl Endpoint {
         })
     }
 
-    /// Fills `into` with the bytes `range` of this version, or with the first of them; `have` counts
-    /// those that came, also before a fault.
+    /// Fills `into` with the bytes `range` of this version, or with the first of them; `have`
+    /// counts the bytes received, even before a fault.
     pub async fn part(
         &self,
         path: &str,

@@ -1,47 +1,47 @@
-//! What can go wrong between here and an endpoint that has films, by what is to be done about it.
+//! What can go wrong between this server and an endpoint, and what it means for the next attempt.
 
 use std::time::Duration;
 
-/// Why bytes could not be had from one endpoint.
+/// Why an endpoint did not deliver bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// The film there is not the one that was indexed any more.
+    /// The film there is no longer the one that was indexed.
     #[error("the film at the origin has changed ({0})")]
     Changed(String),
-    /// Another film is at a mirror, or nobody knows whether it is the same.
+    /// The mirror has another film, or one that cannot be compared.
     #[error("the mirror has another film, or one that cannot be compared")]
     Unlike,
     /// There is nothing at this address (404, 410).
     #[error("the film is no longer at the origin (status {0})")]
     Gone(u16),
-    /// Whoever asks is not let in (401, 403).
+    /// The endpoint refuses access (401, 403).
     #[error(
         "access is refused (status {0}): check the credentials of this source, and the permissions at the origin"
     )]
     Forbidden(u16),
-    /// The server sends whole files only.
+    /// The server sends only whole files.
     #[error(
         "the origin sends no byte ranges (it answered a range request with status 200); films need an origin that does"
     )]
     NoRanges,
-    /// The film there comes from this very server, or by too many.
+    /// The film comes from this server itself, or through too many servers.
     #[error("{0}")]
     Loop(&'static str),
-    /// A redirect that may not be followed.
+    /// A redirect that must not be followed.
     #[error("{0}")]
     Redirected(String),
-    /// An answer that does not belong to what was asked.
+    /// An answer that does not match the request.
     #[error("invalid answer: {0}")]
     Wrong(String),
-    /// Asked to come back later (429, 503, S3's SlowDown).
+    /// The server asks for fewer requests (429, 503, S3's SlowDown).
     #[error("the origin asks for fewer requests (status {status})")]
     SlowDown {
         /// 429 or 503.
         status: u16,
-        /// What `Retry-After` says.
+        /// The value of `Retry-After`.
         after: Option<Duration>,
     },
-    /// No connection, a connection that broke, a server's error (5xx).
+    /// No connection, a broken connection, or an error of the server (5xx).
     #[error("{0}")]
     Broken(String),
     /// Nothing came for too long.
@@ -52,9 +52,9 @@ pub enum Fault {
 /// What a fault means for the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// The endpoint may be well again soon.
+    /// The endpoint may be healthy again soon.
     Passing,
-    /// The endpoint is no use for this film.
+    /// The endpoint is useless for this film.
     Final,
 }
 
@@ -75,7 +75,7 @@ impl Fault {
         }
     }
 
-    /// Its kind in a word, for metrics and tests.
+    /// Its kind in one word, for metrics and tests.
     pub fn kind(&self) -> &'static str {
         match self {
             Fault::Changed(_) => "changed",

@@ -1,4 +1,4 @@
-//! The films in the folders of a web server that shows what is in them.
+//! The films in the folders of a web server that lists its folders.
 
 use std::path::Path;
 
@@ -9,11 +9,12 @@ use crate::fault::Fault;
 use crate::lists::{self, MOST_FILMS, MOST_LIST};
 use crate::web::Web;
 
-/// Most folders' pages of a web server that are looked at, and how deep.
+/// Maximum number of folder pages of a web server that are read, and their maximum depth.
 const MOST_FOLDERS: usize = 10_000;
 const DEEPEST: usize = 16;
 
-/// All films that the pages of a web server's folders lead to, by their paths, and the folders that gave no page.
+/// Returns the paths of all films that the server's folder pages link to, and the folders that
+/// could not be listed.
 pub(crate) async fn films(web: &Web) -> Result<(Vec<String>, Vec<(String, Fault)>), String> {
     const HINT: &str = "name the films (`films` of the source) or a list of them (`list`)";
     let (mut found, mut left_out) = (Vec::new(), Vec::new());
@@ -28,7 +29,7 @@ pub(crate) async fn films(web: &Web) -> Result<(Vec<String>, Vec<(String, Fault)
             );
             break;
         }
-        // With a slash at its end a folder is itself.
+        // Servers recognise a folder by the slash at its end.
         let html = match web
             .document(&format!("{folder}/"), "", "text/html", MOST_LIST)
             .await
@@ -41,7 +42,7 @@ pub(crate) async fn films(web: &Web) -> Result<(Vec<String>, Vec<(String, Fault)
                 return Err(format!("{fault}; if the origin lists no folders, {HINT}"));
             }
             Ok(None) => continue,
-            // One folder is closed, or its page is none: the others are not.
+            // If one folder is closed, or its page is invalid, the others may still be readable.
             Err(fault @ (Fault::Forbidden(_) | Fault::Redirected(_) | Fault::Wrong(_))) => {
                 left_out.push((folder, fault));
                 continue;
@@ -59,7 +60,7 @@ pub(crate) async fn films(web: &Web) -> Result<(Vec<String>, Vec<(String, Fault)
                 _ => {}
             }
         }
-        // More than enough: the rest is left out.
+        // The caller cuts the list and logs that.
         if found.len() > MOST_FILMS {
             break;
         }

@@ -1,5 +1,5 @@
-//! Recordings that grow at another Reelway are asked for more often than its list of films: each with a request of one byte,
-//! however many viewers they have.
+//! Recordings that grow at another Reelway are checked more often than its list of films is
+//! fetched, each with a request of one byte, however many viewers it has.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -15,7 +15,7 @@ use crate::source::{Film, Pin};
 use crate::version::Version;
 
 impl Inner {
-    /// Time to the next look, where `every` lies between two of the list.
+    /// Returns the time until the next look; `every` is the time between two fetches of the list.
     pub fn patience(&self, every: Duration) -> Duration {
         let growing = self.films().values().any(|known| known.told.soon);
         self.at_rounds(|rounds, _| {
@@ -24,7 +24,8 @@ impl Inner {
         })
     }
 
-    /// All films, once it was asked how far recordings have grown; `None`: the list is to be fetched.
+    /// Asks how far recordings have grown, and returns all films; `None` if the list has to be
+    /// fetched.
     pub async fn follow(&self) -> Option<Vec<FoundFilm>> {
         let may_wait = self.at_rounds(|rounds, now| rounds.may_wait(now));
         if !may_wait || self.silent().is_some() {
@@ -46,7 +47,7 @@ impl Inner {
                 .map(|known| self.ask(known.clone(), &has_answered));
             join_all(asked).await;
             if !has_answered.into_inner() {
-                // An origin that is away would be waited for again and again.
+                // Without this, each further chunk would wait for an origin that does not answer.
                 break;
             }
             self.has_answered();
@@ -65,17 +66,18 @@ impl Inner {
         let listed = Entry {
             path: known.film.path.clone(),
             file: known.file,
-            // Whatever the list said.
+            // Without a hint the endpoint is always asked.
             hint: None,
             via: known.via,
             subtitles: known.subtitles,
             version: None,
         };
-        // What is gone leaves the list when that is fetched.
+        // A film that is gone leaves the list when the list is fetched again.
         self.take(endpoint, listed, has_answered).await;
     }
 
-    /// A recording was found to be of this version of an endpoint when its index came; its identity.
+    /// Notes that a recording had this version at an endpoint when its index was fetched, and
+    /// returns its identity.
     pub fn has_grown(&self, film: &Film, endpoint: usize, version: Version) -> FileIdentity {
         if film.pin(endpoint) == Pin::Is(version.clone()) {
             return film.identity;

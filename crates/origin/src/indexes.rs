@@ -9,12 +9,13 @@ use crate::fault::Fault;
 use crate::version::Version;
 use crate::web::Web;
 
-/// Time that an index may take to come before the film's own tables are read instead.
+/// Longest time for fetching an index; after it, the film's own tables are read instead.
 const TIME: Duration = Duration::from_secs(300);
 
-/// The index of this version of the film whose file has this path, or of one to which it has grown, and which that is; `None`
-/// where the server has none to give. Each piece that comes is counted by `came`, and its samples go into scratch space. An
-/// error, in words: why what came is none.
+/// Fetches the index of the film whose file has this path, and returns it with its version: this
+/// one, or a longer one of a recording that has grown. `None` if the server has no index. `came`
+/// counts the bytes of each piece, and samples go into scratch space. The error says why the index
+/// is unusable.
 pub(crate) async fn fetch(
     web: &Web,
     file: &str,

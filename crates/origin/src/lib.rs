@@ -1,11 +1,12 @@
-//! Films that lie elsewhere.
+//! Films on other servers.
 //!
-//! What lives here: the network side of a film on another server. A *source* is one or several *endpoints*
-//! (web servers, another Reelway, S3 and what is compatible) that have the same films. It is read by byte
-//! ranges, each of the version that was indexed (its ETag is pinned; a recording at another Reelway may grow meanwhile), with retries at the other endpoints and in
-//! time, and it lists which films there are. *Siblings*, other edges of the same films, are asked before it
-//! ([`Group`]). To the rooms around, a source is a [`reelway_store::Opener`]
-//! and a [`reelway_catalogue::Shelf`]: films on it play like those on a disk.
+//! This crate is the network side of a film on another server. A *source* is one or several
+//! *endpoints* (web servers, another Reelway, S3 and compatible stores) that have the same films.
+//! It is read by byte ranges, each of the version that was indexed (its ETag is pinned; a recording
+//! at another Reelway may grow meanwhile). Failed reads are retried, also at the other endpoints. A
+//! source also lists its films. *Siblings*, other edges of the same films, are asked before it
+//! ([`Group`]). For the other crates, a source is a [`reelway_store::Opener`] and a
+//! [`reelway_catalogue::Shelf`]: its films play like films on a disk.
 #![forbid(unsafe_code)]
 
 mod address;

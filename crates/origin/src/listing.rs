@@ -1,6 +1,6 @@
-//! What a source listed last, kept in a file. A server that starts while its origin is away knows its films by it: which
-//! there are, and in which versions, so that their indexes and what of them is in the tier can be found. The file's time is
-//! when the origin answered last.
+//! The list of films of a source, saved in a file. From it, a server that starts while its origin
+//! does not answer knows the films and their versions, so that their indexes and their blocks on
+//! the tier can be found. The file's modification time is when the origin answered last.
 
 use std::fs;
 use std::io;
@@ -15,9 +15,10 @@ use tracing::warn;
 use crate::beside::Beside;
 use crate::version::Version;
 
-/// Changes when a file of before can no longer be read.
+/// Changes when older files can no longer be read.
 const FORMAT: u32 = 1;
-/// Longest file that is read, bytes: as many films as a source may have, with paths of usual length.
+/// Maximum size of the file, in bytes: enough for as many films as a source may have, with paths of
+/// usual length.
 const LONGEST: u64 = 64 << 20;
 
 /// A film as it was listed.
@@ -25,22 +26,22 @@ const LONGEST: u64 = 64 << 20;
 pub(crate) struct Listed {
     /// Path below the endpoints, decoded.
     pub path: String,
-    /// What its name is made of.
+    /// The path from which its name is made.
     pub file: String,
-    /// As long as the list says this of it, it was not changed.
+    /// As long as the list has the same hint, the film has not changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Servers by which it comes here.
+    /// Ids of the servers through which it comes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub via: Vec<String>,
-    /// Files of subtitles beside it.
+    /// Subtitle files beside it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subtitles: Vec<Beside>,
-    /// Of the endpoint that listed it.
+    /// Its version at the endpoint that listed it.
     pub version: Version,
     /// Number of that endpoint.
     pub endpoint: usize,
-    /// Digest of its spots, in hexadecimal: by it other endpoints' films are compared with it.
+    /// Digest of its spots in hexadecimal, with which other endpoints' films are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spots: Option<String>,
 }
@@ -48,23 +49,24 @@ pub(crate) struct Listed {
 #[derive(Serialize, Deserialize)]
 struct Content {
     format: u32,
-    /// The source's address: a file of another source, or of this one with other credentials, is not it.
+    /// The source's shown address. A file with another address is not used.
     source: String,
     films: Vec<Listed>,
 }
 
-/// The file of a source.
+/// The file of a source's list.
 pub(crate) struct ListingFile {
     path: Option<PathBuf>,
     source: String,
-    /// What is in it.
+    /// Its content.
     written: Vec<Listed>,
-    /// Whether the last attempt to write it failed: this is logged once.
+    /// Whether the last attempt to write failed: this is logged once.
     has_failed: bool,
 }
 
 impl ListingFile {
-    /// The file at this path, for the source that is shown so; without a path, nothing is kept.
+    /// The file at this path, for the source with this shown address. Without a path, nothing is
+    /// saved.
     pub fn new(path: Option<PathBuf>, source: &str) -> ListingFile {
         ListingFile {
             path,
@@ -74,7 +76,8 @@ impl ListingFile {
         }
     }
 
-    /// What was kept; nothing where there is no file. One that cannot be read is logged, and replaced by the next list.
+    /// Reads the saved films; none if there is no file. An unreadable file is logged, and replaced
+    /// with the next list.
     pub fn read(&mut self) -> Vec<Listed> {
         let Some(path) = &self.path else {
             return Vec::new();
@@ -91,14 +94,14 @@ impl ListingFile {
         films
     }
 
-    /// When the origin answered last, as far as the file tells.
+    /// When the origin answered last, according to the file.
     pub fn answered(&self) -> Option<Real> {
         let written = fs::metadata(self.path.as_ref()?).ok()?.modified().ok()?;
         let since = written.duration_since(SystemTime::UNIX_EPOCH).ok()?;
         Some(Real::from_nanos(since.as_nanos() as u64))
     }
 
-    /// Keeps what is listed now.
+    /// Saves the films that are listed now.
     pub fn write(&mut self, films: Vec<Listed>, now: Real) {
         let Some(path) = &self.path else {
             return;

@@ -1,4 +1,4 @@
-//! Which films an endpoint has: read from what it tells. Pure: text in, paths out.
+//! Parses the lists of films that endpoints send. Pure: text in, paths out.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -8,15 +8,15 @@ use crate::beside::{self, Beside};
 use crate::version::Version;
 use crate::via::is_id;
 
-/// Most films of a source; more are left out with a warning.
+/// Maximum number of films of a source; further ones are left out with a warning.
 pub(crate) const MOST_FILMS: usize = 100_000;
-/// Most bytes of a document that lists films.
+/// Maximum size of a document that lists films, in bytes.
 pub(crate) const MOST_LIST: usize = 16 << 20;
 
-/// Films of a page of `/api/films` that are asked for.
+/// Films per page of `/api/films` that are requested.
 pub(crate) const PER_PAGE: usize = 200;
 
-/// A film that a Reelway server tells of.
+/// A film in the list of a Reelway server.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct ListedFilm {
     title: String,
@@ -24,21 +24,22 @@ pub(crate) struct ListedFilm {
     size: u64,
     modified: String,
     state: String,
-    /// Servers by which it comes to that one.
+    /// Ids of the servers through which the film reaches that server.
     #[serde(default)]
     via: Vec<String>,
-    /// What tells its version from all others, where it comes from another server.
+    /// Identifies this version of the film among all others, if it comes from another server.
     #[serde(default)]
     pub identity: Option<String>,
     /// The entity tag of its file.
     #[serde(default)]
     etag: String,
-    /// Files of subtitles beside it; whatever it is, the rest of the list is read.
+    /// Files of subtitles beside it. Kept raw, so that an invalid value does not spoil the rest of
+    /// the list.
     #[serde(default)]
     subtitle_files: Option<Box<RawValue>>,
 }
 
-/// A version as another server says it; `None` where that cannot be one.
+/// A version that another server reports; `None` if it is not a valid one.
 pub(crate) fn known_version(said: &str) -> Option<String> {
     let is_sound = |c: char| c.is_ascii_alphanumeric() || "-.+".contains(c);
     ((1..=40).contains(&said.len()) && said.chars().all(is_sound)).then(|| said.to_owned())
@@ -57,7 +58,8 @@ pub(crate) struct Page {
 }
 
 impl ListedFilm {
-    /// Servers by which it comes here, the nearest first, if the one with this id tells of it.
+    /// Ids of the servers through which the film reaches this one, the nearest first; `node` is the
+    /// server that lists it.
     pub fn via(&self, node: &str) -> Vec<String> {
         let ids = [node]
             .into_iter()
@@ -65,7 +67,7 @@ impl ListedFilm {
         ids.filter(|id| is_id(id)).map(str::to_owned).collect()
     }
 
-    /// Path and version of its file at a sibling, where it plays there and has this length.
+    /// Path and version of its file at a sibling, if the film plays there and has this length.
     pub fn at_sibling(&self, len: u64) -> Option<(String, Version)> {
         let (path, _, _) = self.film()?;
         let version = Version {
@@ -78,7 +80,8 @@ impl ListedFilm {
             .then_some((path, version))
     }
 
-    /// Files of subtitles beside it; none if their list is longer than `room`, which gets less by its length.
+    /// Files of subtitles beside it, or none if their list is longer than `room`. Subtracts the
+    /// list's length from `room`.
     pub fn subtitles(&self, room: &mut usize) -> Vec<Beside> {
         let Some(list) = &self.subtitle_files else {
             return Vec::new();
@@ -92,18 +95,18 @@ impl ListedFilm {
         }
     }
 
-    /// What it is called there, where it plays.
+    /// Its title at that server, if it plays there.
     pub fn playing(&self) -> Option<String> {
         self.film().map(|_| self.title.clone())
     }
 
-    /// Whether its tables are being read there.
+    /// Whether that server is still indexing it.
     pub fn is_being_made(&self) -> bool {
         self.state == "indexing"
     }
 
-    /// Path of its bytes below the server's address, its name there, and what tells that it was not changed.
-    /// None where it does not play there.
+    /// The path of its bytes below the server's address, its file name there, and a text that
+    /// changes whenever the film does. `None` if it does not play there.
     pub fn film(&self) -> Option<(String, String, String)> {
         let path = format!("{}/file", self.title);
         let plays = self.state == "ready" && is_path(&path) && is_path(&self.file);
@@ -117,7 +120,7 @@ impl ListedFilm {
     }
 }
 
-/// The entries of a document with a path or address a line; `#` begins a comment, as in M3U.
+/// The entries of a document with one path or address per line; `#` begins a comment, as in M3U.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.trim_start_matches('\u{feff}')
         .lines()
@@ -125,8 +128,8 @@ pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// What a folder's page (nginx' autoindex, Apache's and others') leads to below itself: paths below the endpoint,
-/// folders with a slash at their end.
+/// The links of a folder's page (nginx' autoindex, Apache's and others') that lead further down:
+/// paths below the endpoint, folders with a slash at their end.
 pub(crate) fn links(html: &str, endpoint: &Address, folder: &str) -> Vec<String> {
     let mut found = Vec::new();
     let lower = html.to_ascii_lowercase();
@@ -160,7 +163,7 @@ pub(crate) fn links(html: &str, endpoint: &Address, folder: &str) -> Vec<String>
                 folder => format!("{folder}/{below}"),
             }),
         };
-        // Only down, never back up or to a neighbour.
+        // Only links into this folder: not to its parent or neighbours.
         let inside = |path: &String| {
             folder.is_empty()
                 || path

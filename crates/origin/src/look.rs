@@ -1,4 +1,4 @@
-//! Which films a source has: asked of its endpoints, and which version of each is there.
+//! Finds out which films a source has, and in which versions, from its endpoints.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -25,30 +25,31 @@ use crate::version::Version;
 use crate::via;
 use crate::web::Web;
 
-/// Most bytes of all lists of the files of subtitles beside a source's films; those of further films are left out.
+/// Maximum total size of the lists of subtitle files beside a source's films, in bytes; the lists
+/// of further films are left out.
 const MOST_BESIDE: usize = 32 << 20;
-/// Versions asked for at once while looking which films there are.
+/// Films that are probed at once during a look.
 pub(crate) const PROBES: usize = 8;
 
 /// A film in an endpoint's list.
 pub(crate) struct Entry {
     /// Path below the endpoint.
     pub path: String,
-    /// What its name is made of.
+    /// The path from which its name is made.
     pub file: String,
     pub hint: Option<String>,
-    /// Servers by which it comes, as far as the list says.
+    /// Ids of the servers through which it comes, according to the list.
     pub via: Vec<String>,
-    /// Files of subtitles beside it, as far as the list says.
+    /// Subtitle files beside it, according to the list.
     pub subtitles: Vec<Beside>,
     pub version: Option<Version>,
 }
 
 impl Inner {
-    /// Looks which films there are, at the first endpoint that tells. If none does, and none did since the start, they are
-    /// those that were listed before; if none did for too long, there are none.
+    /// Finds the films, using the first endpoint that answers. If none does, and none has since the
+    /// start, the result is the previous list; if none has for too long, the result is empty.
     ///
-    /// Between two lists, it asks only how far recordings have grown.
+    /// Between two fetches of the list, it only asks how far recordings have grown.
     pub async fn look(&self) -> Result<Vec<FoundFilm>, String> {
         if let Some(found) = self.follow().await {
             return Ok(found);
@@ -74,7 +75,7 @@ impl Inner {
                         self.keep(endpoint);
                         return Ok(found);
                     }
-                    // Films that the configuration names: which versions there are the next one may know.
+                    // The configuration names the films; the next endpoint may know their versions.
                     unanswered = Some(found);
                 }
                 Err(why) => said.push(format!(
@@ -104,7 +105,8 @@ impl Inner {
         Ok(known)
     }
 
-    /// Whether no endpoint has answered for too long for the films that are known to be listed; says so once.
+    /// Whether the known films must not be listed because no endpoint has answered for too long.
+    /// Logs this once.
     fn is_stale(&self) -> bool {
         let Some(silent) = self.silent().filter(|_| !self.films().is_empty()) else {
             return false;
@@ -118,7 +120,7 @@ impl Inner {
         true
     }
 
-    /// All films that are known, as they were found.
+    /// All known films, as they were found.
     pub fn known(&self) -> Vec<FoundFilm> {
         let mut found: Vec<FoundFilm> = self
             .films()
@@ -134,7 +136,7 @@ impl Inner {
         found
     }
 
-    /// Keeps what is known of the films in the versions of an endpoint.
+    /// Saves the known films, in the versions of this endpoint.
     fn keep(&self, endpoint: usize) {
         let mut listed: Vec<Listed> = self
             .films()
@@ -264,13 +266,15 @@ impl Inner {
         Ok(listed)
     }
 
-    /// Finds out which version of each film is there, and remembers it. False: no answer came from the endpoint.
+    /// Finds out the version of each film, and remembers it. Returns false if the endpoint has not
+    /// answered.
     async fn take_in(&self, endpoint: usize, listed: Vec<Entry>) -> (Vec<FoundFilm>, bool) {
         let has_answered = match self.source.config.films {
             Wanted::These(_) => AtomicBool::new(false),
             Wanted::Listed | Wanted::Document(_) => AtomicBool::new(true),
         };
-        // Of the look before this one: viewers are given what it found until the films of this one are taken over.
+        // Keeps the texts of the previous look: viewers use its films until the new ones are taken
+        // over.
         self.forget_texts();
         let take = |listed| self.take(endpoint, listed, &has_answered);
         let taken = stream::iter(listed.into_iter().map(take))
@@ -284,7 +288,7 @@ impl Inner {
         (found, has_answered.into_inner())
     }
 
-    /// A film of the list as it was found; `None` where it is gone meanwhile.
+    /// A film of the list as it was found; `None` if it is gone by now.
     pub async fn take(
         &self,
         endpoint: usize,
@@ -297,7 +301,7 @@ impl Inner {
             self.found(&address, said, version, problem)
         };
         let known = self.films().get(&address).cloned();
-        // A list may say another way, and other subtitles, than before.
+        // The list may have other servers on the way, and other subtitles, than before.
         let as_it_was = |known: &Known| {
             let via = match listed.via.is_empty() {
                 true => known.via.clone(),
@@ -327,7 +331,7 @@ impl Inner {
             }),
             None => self.source.probe(endpoint, &listed.path).await,
         };
-        // That a film is gone or refused is an answer, too.
+        // A film that is gone or refused is an answer, too.
         if !matches!(&probed, Err(fault) if fault.meaning() == Meaning::Passing) {
             has_answered.store(true, Ordering::Relaxed);
         }
@@ -341,7 +345,8 @@ impl Inner {
         match (judged, known) {
             (Ok((film, said, told)), _) => {
                 let identity = film.identity;
-                // A list says it of films whose answers do not: those of servers that know no `Via`.
+                // The list has the way of films whose answers lack it: those of servers that do not
+                // send `Via`.
                 let via = if listed.via.is_empty() {
                     said
                 } else {
@@ -360,7 +365,7 @@ impl Inner {
                 Some(found)
             }
             (Err(Fault::Gone(_)), _) if self.source.config.films == Wanted::Listed => None,
-            // It cannot be known now; reading will tell.
+            // It cannot be known now; the next read shows it.
             (Err(fault), Some(known)) if fault.meaning() == Meaning::Passing => as_it_was(&known),
             (Err(fault), _) => {
                 let nobody = Version {
@@ -376,7 +381,7 @@ impl Inner {
         }
     }
 
-    /// The film of this version: the one that is known, or a new one.
+    /// The film in this version: the known one, or a new one.
     async fn judge(
         &self,
         endpoint: usize,
@@ -392,7 +397,7 @@ impl Inner {
                 Pin::Other => false,
             };
             if same {
-                // One that was listed before this server could keep what mirrors are compared by.
+                // It may have been listed by a version that did not save the spots.
                 self.source.look_at_spots(&known.film, endpoint).await?;
                 return Ok(known.film.clone());
             }
@@ -410,7 +415,7 @@ impl Inner {
     }
 }
 
-/// The films of another Reelway server, and its version; `None` where the server is something else.
+/// The films of another Reelway server, and its version; `None` if the server is something else.
 async fn told_by_reelway(web: &Web, own_id: &str) -> Result<Option<(Vec<Entry>, String)>, String> {
     let (mut listed, mut version) = (Vec::new(), String::new());
     let mut room = MOST_BESIDE;
@@ -422,7 +427,7 @@ async fn told_by_reelway(web: &Web, own_id: &str) -> Result<Option<(Vec<Entry>, 
         {
             Ok(Some(text)) => text,
             Ok(None) => return Ok(None),
-            // It may guard what it has not.
+            // A server that is no Reelway may refuse paths that it does not have.
             Err(Fault::Forbidden(_) | Fault::Gone(_) | Fault::Wrong(_)) if page == 1 => {
                 return Ok(None);
             }
@@ -447,7 +452,7 @@ async fn told_by_reelway(web: &Web, own_id: &str) -> Result<Option<(Vec<Entry>, 
             subtitles,
             version: None,
         }));
-        // What a server says it has is no bound of what it sends.
+        // The number of films that a server reports does not bound what it sends.
         let has_sent = (page * lists::PER_PAGE).max(listed.len());
         if told.films.is_empty() || has_sent >= told.total || has_sent > MOST_FILMS {
             break;

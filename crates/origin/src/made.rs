@@ -1,4 +1,4 @@
-//! Indexes that siblings or the origin of a film have made.
+//! Indexes that siblings or a film's origin have made.
 
 use std::sync::atomic::Ordering;
 
@@ -13,15 +13,18 @@ use crate::version::Version;
 /// An index that another server has made.
 pub(crate) struct Made {
     pub index: Index,
-    /// Of which endpoint's version it is: of a recording that has grown, a longer one. `None`: of the film's.
+    /// The endpoint and its version to which the index belongs, which may be longer for a
+    /// recording. `None`: it belongs to the film's own version.
     pub of: Option<(usize, Version)>,
 }
 
 impl Source {
-    /// The film's index, as a sibling or its origin has made it; `None`: the film's tables are to be read.
+    /// The film's index, if a sibling or the origin has made one; `None` if the film's tables have
+    /// to be read.
     ///
     /// # Errors
-    /// In words: of a recording, why it cannot be had now. It is not read through for that.
+    /// Says why the index of a recording is not available now. A recording is not read through for
+    /// it.
     pub async fn index(
         &self,
         film: &Film,

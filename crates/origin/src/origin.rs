@@ -1,4 +1,4 @@
-//! A source as the rooms around see it: a shelf for the catalogue, an opener for the store.
+//! A source as other crates see it: a shelf for the catalogue, an opener for the store.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -33,38 +33,38 @@ use crate::source::{Film, Source};
 use crate::stats::OriginStats;
 use crate::texts::{Key, Texts};
 
-/// What is fetched at least when a film's tables are read.
+/// Minimum number of bytes that are fetched while a film's tables are read.
 const TABLE_PIECE: u64 = 64 << 10;
-/// Samples of subtitles inside an MP4 that are fetched at most: each takes a request, unless the server sends the index.
+/// Maximum number of subtitle samples of an MP4 to fetch: without an index, each is a request.
 const SUBTITLES: u32 = 200;
-/// Time between two looks while films could not be reached.
+/// Time between two looks while films cannot be reached.
 const SOON: Duration = Duration::from_secs(10);
 
 type Listener = Box<dyn Fn() + Send + Sync>;
 
-/// A source of films elsewhere.
+/// A source of films on other servers.
 pub struct Origin(Arc<Inner>);
 
 pub(crate) struct Inner {
     pub source: Source,
     pub films: Mutex<HashMap<PathBuf, Known>>,
-    /// When it is looked which there are, and how far recordings have grown.
+    /// When the list is fetched, and when recordings are checked.
     rounds: Mutex<Rounds>,
-    /// Texts of the subtitles beside them.
+    /// Texts of the subtitle files beside the films.
     texts: Mutex<Texts>,
-    /// What was listed last.
+    /// The saved list of films.
     listing: Mutex<ListingFile>,
-    /// An endpoint has listed its films since the start.
+    /// Whether an endpoint has listed its films since the start.
     pub has_listed: AtomicBool,
     /// The version of Reelway that listed its films.
     version: Mutex<Option<String>>,
-    /// When an endpoint answered last, seconds since 1970.
+    /// When an endpoint answered last, in seconds since 1970.
     answered: AtomicU64,
-    /// It was logged that the films are those of before, or that they are not listed any more.
+    /// Whether it was logged that the films are an earlier list, or are no longer listed.
     pub said_stale: AtomicBool,
     runtime: Handle,
     lane: Lane,
-    /// Told when a film was found to be another.
+    /// Called when a film was found to have changed.
     on_changed: Mutex<Option<Listener>>,
 }
 
@@ -72,22 +72,22 @@ pub(crate) struct Inner {
 #[derive(Clone)]
 pub(crate) struct Known {
     pub film: Arc<Film>,
-    /// What its name is made of.
+    /// The path from which its name is made.
     pub file: String,
-    /// As long as the list says this of it, it was not changed.
+    /// As long as the list has the same hint, the film has not changed.
     pub hint: Option<String>,
-    /// Servers by which it comes here.
+    /// Ids of the servers through which it comes.
     pub via: Vec<String>,
-    /// Files of subtitles beside it.
+    /// Subtitle files beside it.
     pub subtitles: Vec<Beside>,
-    /// What is said of it as a recording.
+    /// Its state as a recording.
     pub told: RecordingStatus,
 }
 
 impl Origin {
-    /// A source that the store reads from, and before it the siblings of the group, if there is one. Nothing is asked yet:
-    /// the films are those that were listed last, by the file that is kept in the directory `listings`. An error, in words,
-    /// where the configuration cannot be.
+    /// Creates a source from which the store reads, after the siblings of `group` if there are any.
+    /// Asks nothing yet: the films are those of the last list, which is saved in the directory
+    /// `listings`. The error says what is wrong with the configuration.
     pub fn new(
         config: SourceConfig,
         group: Option<Arc<Group>>,
@@ -128,53 +128,53 @@ impl Origin {
         Ok(origin)
     }
 
-    /// How it is shown.
+    /// The address by which it is shown.
     pub fn shown(&self) -> &str {
         self.0.source.shown()
     }
 
-    /// A name for its files.
+    /// A file name for its data.
     pub fn folder(&self) -> String {
         folder(self.shown())
     }
 
-    /// Calls `listener` when a read finds that a film is another now.
+    /// Calls `listener` when a read finds that a film has changed.
     pub fn on_changed(&self, listener: impl Fn() + Send + Sync + 'static) {
         *lock(&self.0.on_changed) = Some(Box::new(listener));
     }
 
-    /// Whether an endpoint of it is well.
+    /// Whether any of its endpoints is up.
     pub fn is_up(&self) -> bool {
         self.0.source.is_up()
     }
 
-    /// The version of Reelway that listed its films last; `None`: another program did, or none.
+    /// The version of Reelway that listed its films last; `None` if another program did, or none.
     pub fn version(&self) -> Option<String> {
         lock(&self.0.version).clone()
     }
 
-    /// What it has done.
+    /// Its counters.
     pub fn stats(&self) -> OriginStats {
         self.0.source.stats()
     }
 
-    /// Waits for work that is done on the runtime; from any thread but the runtime's own.
+    /// Waits for work on the runtime. Must not be called from the runtime's own threads.
     fn wait<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         self.0.runtime.spawn(async move {
             let _ = sender.send(work.await);
         });
-        // Fails where the runtime was shut down.
+        // Fails if the runtime was shut down.
         receiver.recv().ok()
     }
 }
 
-/// A name for the files of a source that is shown so.
+/// A file name for the data of the source with this shown address.
 fn folder(shown: &str) -> String {
     format!("{:016x}", xxhash_rust::xxh3::xxh3_64(shown.as_bytes()))
 }
 
-/// The films that a source listed last.
+/// The films of the last list.
 fn recall(source: &Source, listing: &mut ListingFile) -> HashMap<PathBuf, Known> {
     let endpoints = source.endpoints.len();
     let listed = listing.read().into_iter();
@@ -226,7 +226,7 @@ impl Shelf for Origin {
         let known = self.0.films().get(&found.path).cloned();
         let Known { film, via, .. } =
             known.ok_or_else(|| elsewhere("it is not there any more".into()))?;
-        // Another Reelway may have it already.
+        // Another Reelway may already have the index.
         let (inner, wanted, theirs) = (self.0.clone(), film.clone(), scratch.clone());
         let asked = self.wait(async move {
             let is_reelway = !via.is_empty();
@@ -242,7 +242,7 @@ impl Shelf for Origin {
         }
         let mut window: (Range<u64>, Vec<u8>) = (0..0, Vec::new());
         let read = |range: Range<u64>, bytes: &mut Vec<u8>| {
-            // Tables are read in small steps; each would be a request of its own.
+            // Tables are read in small steps, each of which would be a request.
             if range.start < window.0.start || range.end > window.0.end {
                 let end = range
                     .end
@@ -280,7 +280,7 @@ impl Shelf for Origin {
         file: &'a SubtitleFile,
     ) -> Soon<'a, Result<Arc<str>, String>> {
         let (inner, film, file) = (self.0.clone(), film.to_owned(), file.clone());
-        // Others wait for the same text, and go on waiting if this viewer leaves.
+        // Others may wait for the same text, even if this viewer leaves.
         let fetched = self
             .0
             .runtime
@@ -329,7 +329,7 @@ impl Opener for Origin {
     }
 }
 
-/// A film that is read.
+/// A film that is open for reading.
 struct OpenFilm {
     film: Arc<Film>,
     inner: Arc<Inner>,
@@ -370,24 +370,24 @@ impl BlockSource for OpenFilm {
 }
 
 impl Inner {
-    /// These are listed now.
+    /// Saves the films that are listed now.
     pub fn keep_listed(&self, films: Vec<Listed>) {
         lock(&self.listing).write(films, reelway_clock::real());
     }
 
-    /// The server that lists its films says that it is a Reelway of this version; `None`: it is something else.
+    /// Notes the version of the Reelway that lists the films; `None` if it is another program.
     pub fn note_version(&self, said: Option<&str>) {
         *lock(&self.version) = said.and_then(known_version);
     }
 
-    /// An endpoint has answered.
+    /// Notes that an endpoint has answered.
     pub fn has_answered(&self) {
         let now = reelway_clock::real().seconds();
         self.answered.store(now, Ordering::Relaxed);
         self.said_stale.store(false, Ordering::Relaxed);
     }
 
-    /// For how long no endpoint has answered, in seconds, if that is too long.
+    /// For how many seconds no endpoint has answered, if that is at least `stale`.
     pub fn silent(&self) -> Option<u64> {
         let now = reelway_clock::real().seconds();
         let silent = now.saturating_sub(self.answered.load(Ordering::Relaxed));
@@ -402,13 +402,13 @@ impl Inner {
         self.films().get(path).map(|known| known.film.clone())
     }
 
-    /// Does something with when it is looked which films there are.
+    /// Calls `act` with the rounds and the current time.
     pub fn at_rounds<T>(&self, act: impl FnOnce(&mut Rounds, Monotonic) -> T) -> T {
         let now = reelway_clock::now();
         act(&mut lock(&self.rounds), now)
     }
 
-    /// Has it looked again which films there are.
+    /// Makes the next look fetch the list, and notifies the listener.
     fn look_again(&self) {
         self.at_rounds(|rounds, _| rounds.is_due());
         if let Some(listener) = &*lock(&self.on_changed) {
@@ -416,7 +416,7 @@ impl Inner {
         }
     }
 
-    /// Lets go of texts of subtitles that are not beside a film any more.
+    /// Drops texts of subtitles that are no longer beside a film.
     pub fn forget_texts(&self) {
         let films = self.films();
         let is_listed = |(film, version): &Key| {
@@ -427,7 +427,7 @@ impl Inner {
         lock(&self.texts).retain(is_listed);
     }
 
-    /// The text of a file of subtitles beside a film: fetched once, and then kept.
+    /// The text of a subtitle file beside a film: fetched once, and then kept.
     async fn subtitles(&self, film: &Path, file: &SubtitleFile) -> Result<Arc<str>, String> {
         let SubtitlePlace::Elsewhere(number) = file.place else {
             return Err("it is on this machine".to_owned());
@@ -460,7 +460,7 @@ impl Inner {
         cell.get_or_try_init(fetch).await.cloned()
     }
 
-    /// A fault as the store tells it.
+    /// Converts a fault for the store.
     fn told(&self, film: &Film, offset: u64, fault: Fault) -> ReadError {
         let path = film.address.clone();
         match fault {
@@ -476,7 +476,7 @@ impl Inner {
         }
     }
 
-    /// Bytes of a film's tables. Siblings are not asked: one that had read them would have given the index.
+    /// Reads a film's tables, not from siblings: one that has them would have sent the index.
     async fn fetch(&self, film: &Film, range: Range<u64>) -> Result<Vec<u8>, Fault> {
         let mut bytes = vec![0; (range.end - range.start) as usize];
         // Viewers' reads come first.

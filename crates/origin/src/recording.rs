@@ -1,8 +1,10 @@
-//! What another Reelway says of a film that may grow, in the header [`NAME`] of its file and its index. Pure.
+//! The header [`NAME`], in which another Reelway describes a film that may grow; it is sent with
+//! the film's file and its index. Pure.
 //!
-//! `edition=0123456789abcdef, size=1880000, began=1790000000000, grows, soon`: what the recording is called for as long as it only
-//! grows; its bytes now; when its first picture was recorded, milliseconds since 1970; that it grows; that it may soon be longer.
-//! What else there is, and in which order, does not matter.
+//! `edition=0123456789abcdef, size=1880000, began=1790000000000, grows, soon`: the recording's name
+//! for as long as it only grows; its size in bytes; when its first picture was recorded, in
+//! milliseconds since 1970; that it grows; that it may soon be longer. Other words are ignored, and
+//! the order does not matter.
 
 use reelway_catalogue::Said;
 use reelway_clock::Real;
@@ -10,22 +12,22 @@ use reelway_clock::Real;
 /// The header's name.
 pub(crate) const NAME: &str = "reelway-recording";
 
-/// Longest header that is read, bytes.
+/// Maximum length of the header, in bytes.
 const LONGEST: usize = 1024;
-/// Most characters of an edition.
+/// Maximum number of characters in an edition.
 const LONGEST_EDITION: usize = 64;
 
 /// A film that may grow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Recording {
-    /// What it is called for as long as it only grows.
+    /// Its name for as long as it only grows.
     pub edition: String,
-    /// Bytes of the version that the answer is of.
+    /// Size in bytes of the version that the answer belongs to.
     pub size: u64,
     pub told: RecordingStatus,
 }
 
-/// What may change of it from one question to the next.
+/// The part of it that may change from one request to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RecordingStatus {
     pub said: Said,
@@ -33,7 +35,7 @@ pub(crate) struct RecordingStatus {
     pub soon: bool,
 }
 
-/// What a header says; `None` where it cannot be one.
+/// Parses the header; `None` if it is invalid.
 pub(crate) fn parse(header: &str) -> Option<Recording> {
     if header.len() > LONGEST {
         return None;

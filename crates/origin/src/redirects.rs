@@ -1,5 +1,5 @@
-//! Where a source may redirect to: its own hosts, and those that its configuration names. Anything else could make
-//! this server ask, from inside its network, whatever a stranger wants.
+//! Where a source may redirect to: its own hosts, and those that its configuration names. Other
+//! redirects could make this server request any address inside its network.
 
 use reqwest::Url;
 use reqwest::redirect::Policy;
@@ -7,17 +7,18 @@ use reqwest::redirect::Policy;
 use crate::address::Scheme;
 use crate::config::SourceConfig;
 
-/// Redirects that are followed for one request.
+/// Maximum number of redirects that are followed for one request.
 const MOST: usize = 5;
 
-/// A host, and its port where that is not the scheme's own.
+/// A host, and its port unless it is the scheme's default.
 type Host = (String, Option<u16>);
 
 /// The hosts to which redirects are followed, beside the one that was asked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hosts(Vec<Host>);
 
-/// A redirect that is not followed. Only the host is told: the rest of an address may be a secret.
+/// A redirect that is not followed. Messages show the host only: the rest of an address may be a
+/// secret.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
     #[error(
@@ -30,7 +31,7 @@ pub(crate) enum Refused {
     TooMany,
 }
 
-/// Reads a host of the configuration: `host` or `host:port`.
+/// Parses a host of the configuration: `host` or `host:port`.
 fn parse(text: &str) -> Option<Host> {
     let url = Url::parse(&format!("http://{text}/")).ok()?;
     let bare = url.path() == "/"
@@ -38,7 +39,7 @@ fn parse(text: &str) -> Option<Host> {
         && url.fragment().is_none()
         && url.username().is_empty()
         && url.password().is_none();
-    // An address' own default would hide that it was written.
+    // `Url::port` is `None` for the scheme's default port, even if it was written out.
     let port = match url.port() {
         None if text.ends_with(":80") => Some(80),
         port => port,
@@ -46,18 +47,18 @@ fn parse(text: &str) -> Option<Host> {
     (bare && !text.contains('/')).then(|| Some((url.host_str()?.to_owned(), port)))?
 }
 
-/// Whether a text is a host as `redirects` of a source wants it: `host` or `host:port`.
+/// Whether a text is valid in `redirects` of a source: `host` or `host:port`.
 pub fn is_host(text: &str) -> bool {
     parse(text).is_some()
 }
 
 impl Hosts {
-    /// None: what is asked answers itself.
+    /// No further hosts: only the host that was asked may answer.
     pub fn none() -> Hosts {
         Hosts::default()
     }
 
-    /// Those of a source: of its addresses, and those to which it is allowed to redirect.
+    /// The hosts of a source's addresses, and those to which its configuration allows redirects.
     pub fn of(config: &SourceConfig) -> Hosts {
         let endpoints = config.endpoints.iter();
         let own = endpoints.filter(|endpoint| endpoint.scheme == Scheme::Web);
@@ -69,7 +70,7 @@ impl Hosts {
         )
     }
 
-    /// Whether to go on to `next` after `previous`, which begins with what was asked for.
+    /// Whether to follow a redirect to `next`. `previous` begins with the original request.
     fn judge(&self, previous: &[Url], next: &Url) -> Result<(), Refused> {
         let shown = || {
             let host = next.host_str().unwrap_or_default();
@@ -99,7 +100,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// The rule for a client.
+    /// The redirect policy for an HTTP client.
     pub fn policy(self) -> Policy {
         Policy::custom(
             move |attempt| match self.judge(attempt.previous(), attempt.url()) {
@@ -115,7 +116,7 @@ pub(crate) fn authority(url: &Url) -> Option<Host> {
     Some((url.host_str()?.to_owned(), url.port()))
 }
 
-/// The redirect that was refused, if that is what an error is about.
+/// The refused redirect that caused this error, if one did.
 pub(crate) fn refused<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Refused> {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -190,7 +191,8 @@ mod tests {
             "{told}"
         );
         assert!(!told.contains("s3cret"), "{told}");
-        // Where the asked one is no web server's address of the source, as at S3, it may redirect to itself.
+        // If the host that was asked is not a web server's address of the source, as with S3, it
+        // may redirect to itself.
         let endpoint = "http://s3.example:9000/bucket/key";
         assert_eq!(judge(endpoint, "http://s3.example:9000/other"), Ok(()));
         assert!(judge(endpoint, "http://bucket:9000/other").is_err());

@@ -1,13 +1,14 @@
-//! When and where to ask again. Pure: time and chance are arguments.
+//! Decides when and where to ask again. Pure: time and chance are arguments.
 //!
-//! A read goes to the first endpoint that is well. After a fault the endpoint rests for a moment that
-//! doubles with each fault in a row, of which chance takes up to half away (many readers that were
-//! refused at once must not come back at once), and the read goes on at the next endpoint that is well,
-//! or waits for the one that rests least. How long a server asks to be left alone (`Retry-After`) is for the read that it
-//! answered: it may be about this film only, and others play on. What makes an endpoint useless for the film (it is gone or
-//! another there) excludes it for this read. A read ends with its patience or its attempts; where no
-//! endpoint has answered for longer than a read's patience, new reads get a single attempt, so that viewers
-//! of a dead origin are told soon and hold nothing for long.
+//! A read goes to the first healthy endpoint. After a fault, the endpoint rests for a time that
+//! doubles with each fault in a row; chance shortens it by up to a half, so that many readers that
+//! were refused at once do not come back at once. The read goes on at the next healthy endpoint, or
+//! waits for the one that rests least. A server's `Retry-After` applies only to the read that it
+//! answered: it may be about this film, and others play on. An endpoint that is useless for the
+//! film (the film is missing there, or another one) is excluded for this read. A read ends when its
+//! patience or its attempts are used up. If no endpoint has answered for longer than a read's
+//! patience, new reads get a single attempt, so that viewers of a dead origin get an error soon and
+//! hold nothing for long.
 
 use std::time::Duration;
 
@@ -18,11 +19,11 @@ use crate::fault::{Fault, Meaning};
 /// How long and how often to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// Time for one read in all.
+    /// Time limit for one read, with all its attempts.
     pub whole: Duration,
-    /// Most attempts of one read.
+    /// Maximum number of attempts of one read.
     pub attempts: u32,
-    /// Rest of an endpoint after its first fault.
+    /// How long an endpoint rests after its first fault.
     pub first: Duration,
     /// Longest rest.
     pub most: Duration,
@@ -39,11 +40,11 @@ impl Default for Patience {
     }
 }
 
-/// How the endpoints of a source are.
+/// The health of a source's endpoints.
 #[derive(Clone, Debug)]
 pub struct Health {
     endpoints: Vec<EndpointState>,
-    /// No endpoint has answered since.
+    /// Since when no endpoint has answered.
     silent_since: Option<Monotonic>,
 }
 
@@ -53,7 +54,7 @@ struct EndpointState {
     rests_until: Monotonic,
 }
 
-/// One read's attempts.
+/// The attempts of one read.
 #[derive(Clone, Debug)]
 pub struct Attempts {
     patience: Patience,
@@ -64,17 +65,17 @@ pub struct Attempts {
     asked_to_wait: Vec<Monotonic>,
 }
 
-/// Where to ask, and after what time.
+/// Where to ask next, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next {
     /// Number of the endpoint.
     pub endpoint: usize,
-    /// How long to wait before.
+    /// How long to wait first.
     pub after: Duration,
 }
 
 impl Health {
-    /// All well.
+    /// All endpoints are healthy.
     pub fn new(endpoints: usize) -> Health {
         Health {
             endpoints: vec![EndpointState::default(); endpoints.max(1)],
@@ -82,14 +83,15 @@ impl Health {
         }
     }
 
-    /// An endpoint has answered as it should. True where it had failed before.
+    /// Notes that an endpoint has answered as it should. Returns true if it had failed before.
     pub fn good(&mut self, endpoint: usize) -> bool {
         self.silent_since = None;
         let endpoint = self.endpoints.get_mut(endpoint);
         endpoint.is_some_and(|endpoint| std::mem::take(endpoint).faults > 0)
     }
 
-    /// An endpoint has failed. `chance` is any number. True where it had been well before.
+    /// Notes that an endpoint has failed. `chance` is any number. Returns true if the endpoint was
+    /// healthy before.
     pub fn bad(
         &mut self,
         endpoint: usize,
@@ -99,7 +101,7 @@ impl Health {
         chance: u64,
     ) -> bool {
         if fault.meaning() == Meaning::Final {
-            // It answers: that this film is not there is no fault of the endpoint.
+            // The endpoint answers; a missing film is not its fault.
             self.silent_since = None;
             return false;
         }
@@ -108,7 +110,7 @@ impl Health {
             return false;
         };
         let was_well = endpoint.faults == 0;
-        // A wrong answer may be wrong for one film only: those who want others are not to wait longer each time.
+        // A wrong answer may concern one film only: reads of others must not wait longer each time.
         let faults = match fault {
             Fault::Wrong(_) => 0,
             _ => endpoint.faults.min(16),
@@ -119,7 +121,7 @@ impl Health {
             .min(patience.most);
         let half = rest.as_nanos() as u64 / 2;
         let rest = rest - Duration::from_nanos(chance % (half + 1));
-        // Those who were refused together are one fault, not many.
+        // Requests that were refused together count as one fault.
         if now >= endpoint.rests_until {
             endpoint.faults = endpoint.faults.saturating_add(1);
         }
@@ -127,12 +129,12 @@ impl Health {
         was_well
     }
 
-    /// Whether an endpoint has not failed since it answered last.
+    /// Whether any endpoint is free of faults since its last answer.
     pub fn is_up(&self) -> bool {
         self.endpoints.iter().any(|endpoint| endpoint.faults == 0)
     }
 
-    /// How many endpoints rest.
+    /// The number of endpoints that rest.
     pub fn resting(&self, now: Monotonic) -> usize {
         self.endpoints
             .iter()
@@ -142,7 +144,7 @@ impl Health {
 }
 
 impl Attempts {
-    /// A read begins.
+    /// Begins a read.
     pub fn new(health: &Health, patience: Patience, now: Monotonic) -> Attempts {
         let dead = health
             .silent_since
@@ -156,7 +158,7 @@ impl Attempts {
         }
     }
 
-    /// This endpoint has had a fault in this read.
+    /// Notes a fault of this endpoint in this read.
     pub fn note(&mut self, endpoint: usize, fault: &Fault, now: Monotonic) {
         if fault.meaning() == Meaning::Final
             && let Some(excluded) = self.excluded.get_mut(endpoint)
@@ -172,7 +174,7 @@ impl Attempts {
         }
     }
 
-    /// The next attempt; `None`: give up.
+    /// The next attempt, or `None` to give up.
     pub fn next(&mut self, health: &Health, now: Monotonic) -> Option<Next> {
         let spent = now.since(self.began);
         if self.left == 0 || spent >= self.patience.whole {
@@ -198,12 +200,12 @@ impl Attempts {
         Some(Next { endpoint, after })
     }
 
-    /// The last attempt brought some of the bytes without a fault: it does not count.
+    /// Gives back the last attempt, as it brought some of the bytes.
     pub fn refund(&mut self) {
         self.left += 1;
     }
 
-    /// Time that is left to this read.
+    /// Time that this read has left.
     pub fn left(&self, now: Monotonic) -> Duration {
         self.patience.whole.saturating_sub(now.since(self.began))
     }
@@ -268,7 +270,7 @@ mod tests {
                 after: Duration::ZERO
             })
         );
-        // Rested, it is the first again.
+        // After its rest, the first endpoint is preferred again.
         assert_eq!(
             read.next(&health, at(200)).map(|next| next.endpoint),
             Some(0)

@@ -1,4 +1,5 @@
-//! When the list of films is fetched, and which recordings are asked for between two lists. Pure: time is an argument.
+//! When the list of films is fetched, and which recordings are checked between two fetches. Pure:
+//! time is an argument.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
@@ -9,30 +10,31 @@ use reelway_clock::Monotonic;
 
 use crate::fault::Fault;
 
-/// Time between two rounds, unless another is set: as often as a server indexes a recording that grows.
+/// Default time between two rounds: as often as a server indexes a recording that grows.
 pub(crate) const OFTEN: Duration = Duration::from_secs(5);
-/// Recordings that are asked for in a round at most; the others have their turn in the next.
+/// Maximum number of recordings that are checked in one round; the others follow in the next.
 const MOST: usize = 64;
 
-/// When it is looked which films there are, and how far recordings have grown.
+/// The schedule for fetching the list of films and for checking how far recordings have grown.
 #[derive(Debug)]
 pub(crate) struct Rounds {
     /// When the list was fetched last.
     listed: Option<Monotonic>,
-    /// Time from one list to the next.
+    /// Time between two fetches of the list.
     pub every: Duration,
-    /// Time from one round to the next.
+    /// Time between two rounds.
     often: Duration,
-    /// The recording that was asked for last.
+    /// The recording that was checked last.
     last: Option<PathBuf>,
-    /// Films that were found with a problem when the list was fetched.
+    /// Films that had a problem when the list was fetched.
     pub problems: Vec<FoundFilm>,
-    /// Folders that gave no page when the list was fetched.
+    /// Folders that could not be listed when the list was fetched.
     left_out: HashSet<String>,
 }
 
 impl Rounds {
-    /// Nothing was asked for yet; recordings will be asked for this often.
+    /// Creates a schedule under which nothing was fetched yet; `often` is the time between two
+    /// rounds.
     pub fn new(often: Duration) -> Rounds {
         Rounds {
             listed: None,
@@ -44,7 +46,7 @@ impl Rounds {
         }
     }
 
-    /// Time to the next look; `growing`: there are recordings.
+    /// Returns the time until the next look. `growing`: there are recordings.
     pub fn patience(&self, growing: bool) -> Duration {
         match growing {
             true => self.every.min(self.often),
@@ -52,19 +54,19 @@ impl Rounds {
         }
     }
 
-    /// The list is to be fetched at the next look.
+    /// Makes the next look fetch the list.
     pub fn is_due(&mut self) {
         self.listed = None;
     }
 
-    /// The list was fetched, or could not be.
+    /// Notes that the list was fetched, or that the attempt failed.
     pub fn has_listed(&mut self, now: Monotonic, found: &[FoundFilm]) {
         self.listed = Some(now);
         let problems = found.iter().filter(|found| found.problem.is_some());
         self.problems = problems.cloned().collect();
     }
 
-    /// These folders gave no page. Those of them that did before.
+    /// Notes the folders that could not be listed, and returns those that are new among them.
     pub fn leave_out(&mut self, folders: Vec<(String, Fault)>) -> Vec<(String, Fault)> {
         let now = folders.iter().map(|(folder, _)| folder.clone()).collect();
         let before = std::mem::replace(&mut self.left_out, now);
@@ -74,12 +76,12 @@ impl Rounds {
 
     /// Whether the list need not be fetched now.
     pub fn may_wait(&self, now: Monotonic) -> bool {
-        // Waking takes its time: half of a round is not worth another one.
+        // A wake-up may come a little early: less than half a round is not worth another one.
         let listed = self.listed.map(|listed| now.since(listed) + self.often / 2);
         listed.is_some_and(|since| since < self.every)
     }
 
-    /// Those of `all` that are asked for now.
+    /// Returns the recordings of `all` that are checked in this round.
     pub fn turn(&mut self, all: BTreeSet<PathBuf>) -> Vec<PathBuf> {
         let is_later = |path: &&PathBuf| self.last.as_ref().is_none_or(|last| *path > last);
         let (later, earlier): (Vec<_>, Vec<_>) = all.iter().partition(is_later);

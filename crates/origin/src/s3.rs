@@ -1,5 +1,5 @@
-//! S3 and what is compatible with it, by the crate `object_store`: it signs and lists. Retries are ours,
-//! so that all sources have one way to try again.
+//! S3 and compatible stores, through the crate `object_store`, which signs and lists. Its own
+//! retries are off, so that all sources retry in the same way.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use crate::redirects::{Hosts, refused};
 use crate::version::Version;
 use crate::web::{build, choose_cryptography};
 
-/// Objects of a list that are looked at.
+/// Maximum number of objects of a list that are looked at.
 const MOST_OBJECTS: usize = 10_000_000;
 
-/// A bucket, or what of it lies below a prefix.
+/// A bucket, or the part of it below a prefix.
 #[derive(Debug)]
 pub(crate) struct S3 {
     store: AmazonS3,
@@ -32,18 +32,18 @@ pub(crate) struct S3 {
     stall: Duration,
 }
 
-/// Makes clients that follow redirects only where the source may lead.
+/// Makes clients that follow redirects only where the source allows them.
 #[derive(Debug)]
 struct Connector {
     hosts: Hosts,
     connect: Duration,
-    /// Whether the endpoint is asked without TLS.
+    /// Whether the endpoint is reached without TLS.
     plain: bool,
 }
 
 impl HttpConnector for Connector {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        // No time for a whole answer: whether bytes still come is watched here, byte by byte.
+        // No timeout for a whole answer: this module checks that bytes keep coming.
         let client = build(self.plain, || {
             reqwest::Client::builder()
                 .connect_timeout(self.connect)
@@ -69,7 +69,7 @@ impl S3 {
         choose_cryptography();
         let secret = |secret: &crate::Secret| secret.resolve().map_err(|error| error.to_string());
         let (key, secret_key) = (secret(&config.access_key)?, secret(&config.secret_key)?);
-        // What the configuration leaves out is taken from AWS_… of the environment.
+        // What the configuration leaves out is taken from the environment's `AWS_…`.
         let plain = config.endpoint.starts_with("http://");
         let mut builder = AmazonS3Builder::from_env()
             .with_bucket_name(address.host())
@@ -118,7 +118,7 @@ impl S3 {
         Path::parse(&text).map_err(|error| Fault::Wrong(format!("no key of S3: {error}")))
     }
 
-    /// Which version of a film is there.
+    /// Returns the version of a film there.
     pub async fn probe(&self, path: &str) -> Result<Version, Fault> {
         let key = self.key(path)?;
         match tokio::time::timeout(self.stall, self.store.head(&key)).await {
@@ -127,7 +127,8 @@ impl S3 {
         }
     }
 
-    /// Fills `into` with the film's bytes `range`; `have` counts those that came, also before a fault.
+    /// Fills `into` with the film's bytes `range`; `have` counts the bytes received, even before a
+    /// fault.
     pub async fn part(
         &self,
         path: &str,
@@ -183,7 +184,7 @@ impl S3 {
         Ok(())
     }
 
-    /// A small object as text.
+    /// Fetches a small object as text.
     pub async fn document(&self, path: &str, most: usize) -> Result<String, Fault> {
         let version = self.probe(path).await?;
         let len = usize::try_from(version.len).ok().filter(|len| *len <= most);
@@ -197,7 +198,8 @@ impl S3 {
         String::from_utf8(bytes).map_err(|_| Fault::Wrong("a list that is not UTF-8".into()))
     }
 
-    /// The objects below the prefix that are wanted, with their versions: at most `most`, and one more if there are more.
+    /// The wanted objects below the prefix, with their versions: at most `most`, plus one if there
+    /// are more.
     pub async fn list(
         &self,
         is_wanted: impl Fn(&str) -> bool,
@@ -243,11 +245,11 @@ fn version(meta: &ObjectMeta) -> Version {
     }
 }
 
-/// What an error means. Its own words are not told: S3's answers repeat key names and what was signed.
+/// Converts an error. Its own text is not shown: S3's answers repeat key names and what was signed.
 fn fault(error: Error) -> Fault {
     match error {
         Error::NotFound { .. } => Fault::Gone(404),
-        // It repeats the name of an object, and nothing else.
+        // This text repeats the name of an object, and nothing else.
         Error::InvalidPath { source } => Fault::Wrong(format!(
             "{source}: rename this object, or name the films (`films` of the source) or a list of them (`list`)"
         )),
@@ -282,7 +284,7 @@ fn fault(error: Error) -> Fault {
     }
 }
 
-/// The crate tells the status of an answer in its words only.
+/// The status in an error's text: the crate does not offer it in any other form.
 fn status(words: &str) -> Option<u16> {
     let (_, rest) = words.split_once("status code: ")?;
     rest.get(..3)?.parse().ok()
@@ -297,7 +299,7 @@ fn code(words: &str) -> Option<&str> {
         .then_some(code)
 }
 
-/// The innermost cause: the ones around it tell the address.
+/// The innermost cause: the errors around it contain the address.
 fn cause(error: &Error) -> String {
     let mut deepest: &dyn std::error::Error = error;
     while let Some(inner) = deepest.source() {

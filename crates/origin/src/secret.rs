@@ -1,18 +1,18 @@
-//! Words that must not be told: they print as `***`, whatever prints them.
+//! Secrets, which always print as `***`.
 
 use std::fmt;
 
 use serde::Deserialize;
 
-/// A password, a key, a token.
+/// A password, key or token.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 
-/// Why a secret cannot be had. Does not tell it.
+/// Why a secret could not be read. Does not contain the secret.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// `env:NAME` and there is no such variable.
+    /// `env:NAME`, but there is no such variable.
     #[error("the environment has no variable {0}")]
     Environment(String),
     /// `file:PATH` cannot be read.
@@ -20,23 +20,23 @@ pub enum SecretError {
     File {
         /// Which file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
 }
 
 impl Secret {
-    /// These words.
+    /// A secret with this value.
     pub fn new(words: impl Into<String>) -> Secret {
         Secret(words.into())
     }
 
-    /// Whether nothing was given.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The words as they were given in a configuration, or what they point to: `env:NAME` a variable,
+    /// The value from the configuration, or what it refers to: `env:NAME` is a variable,
     /// `file:PATH` the first line of a file.
     pub fn resolve(&self) -> Result<Secret, SecretError> {
         if let Some(name) = self.0.strip_prefix("env:") {
@@ -56,7 +56,7 @@ impl Secret {
         Ok(self.clone())
     }
 
-    /// The words, to be sent to whom they are for.
+    /// The value, to be sent to the server that it is for.
     pub fn tell(&self) -> &str {
         &self.0
     }

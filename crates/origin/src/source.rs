@@ -1,4 +1,4 @@
-//! A source: its endpoints, the versions that are pinned at each, and reading with all of them.
+//! A source: its endpoints, the versions pinned at each, and reads over all of them.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -23,11 +23,11 @@ use crate::turns::Turns;
 use crate::version::Version;
 use crate::via;
 
-/// A film is compared between two endpoints by this many spots of this many bytes, spread over it.
+/// The films of two endpoints are compared by this many spots of this many bytes, spread evenly.
 const SPOTS: u64 = 8;
 const SPOT: u64 = 4096;
 
-/// Longest time in which the text of subtitles comes, all attempts together.
+/// Timeout for fetching the text of subtitles, including all attempts.
 const TEXT_TIME: Duration = Duration::from_secs(20);
 
 /// The network side of a source.
@@ -35,14 +35,14 @@ const TEXT_TIME: Duration = Duration::from_secs(20);
 pub(crate) struct Source {
     pub config: SourceConfig,
     pub endpoints: Vec<Endpoint>,
-    /// Who is asked before the endpoints.
+    /// The siblings, which are asked before the endpoints.
     pub siblings: Option<Siblings>,
     health: Mutex<Health>,
     turns: Turns,
     pub counters: Counters,
 }
 
-/// What a source has done.
+/// The counters of a source.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub requests: AtomicU64,
@@ -58,29 +58,29 @@ pub(crate) struct Film {
     /// The name by which the store opens it and messages show it: the address at the first endpoint.
     pub address: PathBuf,
     pub identity: FileIdentity,
-    /// Whether its identity tells its bytes from those of other versions after a restart too.
+    /// Whether its identity distinguishes it from other versions even after a restart.
     pub lasting: bool,
-    /// Which version of each endpoint it is.
+    /// Its version at each endpoint.
     pins: Mutex<Vec<Pin>>,
-    /// Digest of its spots, where there are several endpoints.
+    /// Digest of its spots, if there are several endpoints.
     spots: OnceLock<u128>,
-    /// What of it is at siblings.
+    /// What is known of it at siblings.
     pub at_siblings: AtSiblings,
 }
 
-/// What is known of an endpoint's version of a film.
+/// What is known of a film's version at an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pin {
-    /// It was not looked at.
+    /// Not looked at yet.
     Unknown,
-    /// It is the film in this version.
+    /// The film, in this version.
     Is(Version),
-    /// It is another film.
+    /// Another film.
     Other,
 }
 
 impl Film {
-    /// The film in the version that was found at an endpoint.
+    /// Creates the film in the version that was found at an endpoint.
     pub fn new(
         path: String,
         address: PathBuf,
@@ -104,11 +104,11 @@ impl Film {
     }
 
     fn pins(&self) -> MutexGuard<'_, Vec<Pin>> {
-        // Each is set in one step.
+        // Each pin is set in one step.
         supervise::whole(self.pins.lock())
     }
 
-    /// The film as it was before it has grown, when it was this.
+    /// The film as it was before it grew, when it had this identity.
     pub fn before(&self, identity: FileIdentity) -> Film {
         let as_it_was = |pin: &Pin| match pin {
             Pin::Is(version) => Pin::Is(Version {
@@ -128,17 +128,17 @@ impl Film {
         }
     }
 
-    /// Whether it is a recording that another Reelway has, which may grow.
+    /// Whether it is a recording at another Reelway, which may grow.
     pub fn is_recording(&self) -> bool {
         self.identity.of_recording().is_some()
     }
 
-    /// Digest of its spots, where it is known.
+    /// Digest of its spots, if it is known.
     pub fn spots(&self) -> Option<u128> {
         self.spots.get().copied()
     }
 
-    /// The same, with the digest of its spots, where it is known.
+    /// The same film, with the digest of its spots, if it is known.
     pub fn with_spots(self, spots: Option<u128>) -> Film {
         Film {
             spots: spots.map_or_else(OnceLock::new, OnceLock::from),
@@ -146,7 +146,7 @@ impl Film {
         }
     }
 
-    /// What is known of an endpoint.
+    /// What is known of an endpoint's version.
     pub fn pin(&self, endpoint: usize) -> Pin {
         self.pins()[endpoint].clone()
     }
@@ -157,7 +157,7 @@ impl Film {
 }
 
 impl Source {
-    /// Clients for all endpoints; nothing is asked yet.
+    /// Creates clients for all endpoints, without asking them anything yet.
     pub fn new(config: SourceConfig, group: Option<Arc<Group>>) -> Result<Source, String> {
         let endpoints = config.endpoints.iter().map(|address| {
             Endpoint::new(address, &config).map_err(|error| format!("{}: {error}", address.shown()))
@@ -173,18 +173,18 @@ impl Source {
         })
     }
 
-    /// The name of the film with this path, by which the store opens it.
+    /// The name by which the store opens the film with this path.
     pub fn address_of(&self, path: &str) -> PathBuf {
         PathBuf::from(format!("{}/{path}", self.shown()))
     }
 
-    /// How it is shown.
+    /// The address by which the source is shown.
     pub fn shown(&self) -> &str {
         self.endpoints.first().map_or("", Endpoint::shown)
     }
 
     fn health(&self) -> MutexGuard<'_, Health> {
-        // Figures by which an endpoint is chosen; another one is tried where they mislead.
+        // Only figures for choosing an endpoint; if they mislead, another one is tried.
         supervise::whole(self.health.lock())
     }
 
@@ -209,7 +209,7 @@ impl Source {
         }
     }
 
-    /// Fills `into` with the bytes `range` of the film: from a sibling, and what it does not give from the endpoints.
+    /// Fills `into` with the film's bytes `range`: from a sibling, the rest from the endpoints.
     pub async fn read(
         &self,
         film: &Film,
@@ -226,8 +226,8 @@ impl Source {
         rest.await
     }
 
-    /// Fills `into` with the bytes `range` of the film: from any endpoint, in as many pieces and attempts as it
-    /// takes and patience allows, all of them of the film's one version.
+    /// Fills `into` with the film's bytes `range` from any endpoints, all of one version, in as
+    /// many pieces and attempts as patience allows.
     pub async fn read_from_endpoints(
         &self,
         film: &Film,
@@ -274,7 +274,7 @@ impl Source {
                         attempts.refund();
                     }
                 }
-                // No fault of the mirror, and no reason why the film cannot be read where it was found.
+                // Not the mirror's fault: the film may still be readable where it was found.
                 Err(fault @ Fault::Unlike) => {
                     attempts.note(next.endpoint, &fault, reelway_clock::now());
                     worst.get_or_insert(fault);
@@ -282,7 +282,7 @@ impl Source {
                 Err(fault) => {
                     self.ill(next.endpoint, &film.path, &fault);
                     attempts.note(next.endpoint, &fault, reelway_clock::now());
-                    // That the film is another is the truest reason, whatever other endpoints say.
+                    // A changed film is the most accurate reason, whatever other endpoints report.
                     if !matches!(worst, Some(Fault::Changed(_))) {
                         worst = Some(fault);
                     }
@@ -315,7 +315,7 @@ impl Source {
             .await
     }
 
-    /// Which version of a film an endpoint has, where it does not come from this server.
+    /// Returns the version of a film at an endpoint, unless the film comes from this server.
     pub async fn probe(&self, endpoint: usize, path: &str) -> Result<Probed, Fault> {
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
         let probed = self.endpoints[endpoint].probe(path).await?;
@@ -338,9 +338,9 @@ impl Source {
             .await
     }
 
-    /// Whether an endpoint's version is this film, and pins it. The same strong tag and length says so; else the
-    /// same bytes at the spots that were looked at when the film was found. Where these are not known, it is not used, and
-    /// compared again the next time.
+    /// Whether an endpoint's version is this film, and pins that. Length and strong tag must be
+    /// equal, or else the bytes at the spots. If the film's spots are unknown, the endpoint is not
+    /// used now, and compared again the next time.
     pub async fn compare(
         &self,
         film: &Film,
@@ -381,12 +381,12 @@ impl Source {
         Ok(same)
     }
 
-    /// Whether all is known that other endpoints' films are compared with.
+    /// Whether everything is known that is needed to compare other endpoints' films with this one.
     pub fn is_comparable(&self, film: &Film) -> bool {
         self.endpoints.len() < 2 || film.spots.get().is_some()
     }
 
-    /// Looks at the film's spots, where other endpoints may have to be compared with it.
+    /// Reads the film's spots, if other endpoints may have to be compared with it.
     pub async fn look_at_spots(&self, film: &Film, endpoint: usize) -> Result<(), Fault> {
         if !self.is_comparable(film)
             && let Pin::Is(version) = film.pin(endpoint)
@@ -406,7 +406,7 @@ impl Source {
             let range = start..(start + SPOT).min(version.len);
             let wanted = (range.end - range.start) as usize;
             let mut at = 0;
-            // A server may send less at once than it is asked for, but at least something.
+            // A server may send less than it is asked for, but at least one byte.
             while at < wanted {
                 let (mut have, rest) = (0, range.start + at as u64..range.end);
                 self.part(
@@ -425,7 +425,7 @@ impl Source {
         Ok(hash.digest128())
     }
 
-    /// The text of this version of the film's subtitles of this number, from the first endpoint that has it.
+    /// The text of a subtitle file in this version, from the first endpoint that has it.
     pub async fn subtitles(
         &self,
         film: &Film,
@@ -439,7 +439,7 @@ impl Source {
             let _turn = self.turns.take(reelway_clock::now() + TEXT_TIME).await;
             let mut last = Fault::Gone(404);
             for (number, endpoint) in self.endpoints.iter().enumerate() {
-                // Whether it has the same film there matters less than the version of the text, which is asked for.
+                // The text's version is part of the request, so the film need not be compared.
                 let (Endpoint::Web(web), Pin::Is(_) | Pin::Unknown) = (endpoint, film.pin(number))
                 else {
                     continue;
@@ -461,12 +461,12 @@ impl Source {
         asked.await.unwrap_or(Err(Fault::Stalled(TEXT_TIME)))
     }
 
-    /// Whether an endpoint has not failed since it answered last.
+    /// Whether any endpoint is free of faults since its last answer.
     pub fn is_up(&self) -> bool {
         self.health().is_up()
     }
 
-    /// What was done since the start.
+    /// The counters since the start.
     pub fn stats(&self) -> OriginStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         OriginStats {

@@ -1,11 +1,11 @@
-//! What a source has done.
+//! Counters of a source.
 
-/// What a source has done since the start.
+/// Counters of a source since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OriginStats {
     /// Requests for films' bytes and versions.
     pub requests: u64,
-    /// Bytes of films that came.
+    /// Bytes of films that were received.
     pub bytes: u64,
     /// Requests that failed.
     pub faults: u64,

@@ -1,5 +1,6 @@
-//! Texts of subtitles that were fetched, kept so that many viewers ask for them once. Each is that of one version of a file:
-//! it is served while the server that it comes from is away. Pure.
+//! Texts of subtitles that were fetched, kept so that many viewers cause one request. A text
+//! belongs to one version of a file: it is served even while the server that it comes from does not
+//! answer. Pure.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -9,18 +10,19 @@ use std::time::Duration;
 use reelway_clock::Monotonic;
 use tokio::sync::OnceCell;
 
-/// Most bytes that are kept: some hundred texts of usual length. What was used least recently goes first.
+/// Maximum number of bytes that are kept: some hundred texts of usual length. The least recently
+/// used text is evicted first.
 const MOST: usize = 32 << 20;
-/// After a failure, nothing is asked for so long.
+/// After a failure, a text is not requested again for this time.
 const REST: Duration = Duration::from_secs(5);
 
-/// The film's address, and the version of the file beside it.
+/// The film's address, and the version of the subtitle file beside it.
 pub(crate) type Key = (PathBuf, String);
 
-/// Where a text is put that many may wait for, and one fetches.
+/// Holds a text that one task fetches and many may wait for.
 pub(crate) type Cell = Arc<OnceCell<Arc<str>>>;
 
-/// What was fetched.
+/// The texts that were fetched.
 #[derive(Default)]
 pub(crate) struct Texts {
     kept: HashMap<Key, Kept>,
@@ -32,14 +34,14 @@ pub(crate) struct Texts {
 struct Kept {
     cell: Cell,
     bytes: usize,
-    /// When it was asked for last, by the count of uses.
+    /// When it was asked for last, as the count of uses.
     used: u64,
-    /// Until when nothing is asked, and why.
+    /// Until when it is not requested again, and why.
     failed: Option<(Monotonic, String)>,
 }
 
 impl Texts {
-    /// Where the text of this is, or will be.
+    /// Returns the cell that holds this text, or will hold it.
     pub fn cell(&mut self, key: &Key) -> Cell {
         self.uses += 1;
         let kept = self.kept.entry(key.clone()).or_default();
@@ -47,20 +49,20 @@ impl Texts {
         kept.cell.clone()
     }
 
-    /// Why this is not to be asked for now.
+    /// Why this text is not to be requested now, if that is so.
     pub fn failed(&self, key: &Key, now: Monotonic) -> Option<String> {
         let (until, why) = self.kept.get(key)?.failed.as_ref()?;
         (now < *until).then(|| why.clone())
     }
 
-    /// The text of this could not be fetched.
+    /// Notes that this text could not be fetched.
     pub fn fail(&mut self, key: &Key, why: String, now: Monotonic) {
         if let Some(kept) = self.kept.get_mut(key) {
             kept.failed = Some((now + REST, why));
         }
     }
 
-    /// The text of this was fetched, and has so many bytes: others go, so that all stay within bounds.
+    /// Notes that this text was fetched and its length; evicts others to stay within the bound.
     pub fn keep(&mut self, key: &Key, bytes: usize) {
         let Some(kept) = self.kept.get_mut(key) else {
             return;
@@ -81,7 +83,7 @@ impl Texts {
         }
     }
 
-    /// Lets go of what is not listed any more.
+    /// Drops texts that are no longer listed.
     pub fn retain(&mut self, is_listed: impl Fn(&Key) -> bool) {
         let gone: Vec<Key> = self
             .kept
@@ -129,7 +131,7 @@ mod tests {
         assert!(!Arc::ptr_eq(&texts.cell(&all[1]), &cells[1]));
         texts.retain(|key| *key == all[0]);
         assert_eq!((texts.kept.len(), texts.bytes), (1, MOST / 4));
-        // What was let go of while it was fetched is not counted.
+        // A text that was dropped while it was being fetched is not counted.
         texts.keep(&all[1], MOST);
         assert_eq!(texts.bytes, MOST / 4);
     }

@@ -1,4 +1,4 @@
-//! At most so many requests at once; who waits longest for a viewer's sake comes next: in order of deadline.
+//! Limits the requests at once. Waiting requests follow in the order of their deadlines.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -7,7 +7,7 @@ use reelway_clock::Monotonic;
 use reelway_supervise as supervise;
 use tokio::sync::oneshot;
 
-/// Turns to be taken.
+/// The turns of a source.
 #[derive(Clone, Debug)]
 pub(crate) struct Turns(Arc<Mutex<State>>);
 
@@ -18,7 +18,7 @@ struct State {
     waiting: BTreeMap<(Monotonic, u64), oneshot::Sender<Turn>>,
 }
 
-/// A turn; given on when dropped. `None`: given on already.
+/// A turn, which is passed on when dropped. `None`: already passed on.
 #[derive(Debug)]
 pub(crate) struct Turn(Option<Turns>);
 
@@ -32,7 +32,7 @@ impl Turns {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A turn is taken or given on in one step.
+        // A turn is taken or passed on in one step.
         supervise::whole(self.0.lock())
     }
 
@@ -50,7 +50,7 @@ impl Turns {
             state.waiting.insert(place, sender);
             receiver
         };
-        // A sender is not dropped unused while this queue is there.
+        // No sender is dropped unused while this queue exists.
         turn.await.unwrap_or(Turn(None))
     }
 }
@@ -71,7 +71,7 @@ impl Drop for Turn {
                 }
             };
             turn.0 = Some(turns.clone());
-            // Whoever does not wait any more is passed over.
+            // Requests that no longer wait are passed over.
             match next.send(turn) {
                 Ok(()) => return,
                 Err(mut unwanted) => {

@@ -1,4 +1,4 @@
-//! Which version of a film an endpoint has: what must not change while it is read.
+//! The version of a film at an endpoint, which must not change while the film is read.
 
 use reelway_sys::FileIdentity;
 use serde::{Deserialize, Serialize};
@@ -9,29 +9,31 @@ use xxhash_rust::xxh3::xxh3_128;
 pub struct Version {
     /// Length in bytes.
     pub len: u64,
-    /// Entity tag as it came, quotes and `W/` included (RFC 9110 8.8.3).
+    /// Entity tag as it was received, with quotes and `W/` (RFC 9110 8.8.3).
     pub etag: Option<String>,
     /// `Last-Modified` in seconds since 1970.
     pub modified: Option<i64>,
-    /// What another Reelway calls it for as long as it only grows.
+    /// Another Reelway's name for the recording, for as long as it only grows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edition: Option<String>,
 }
 
 impl Version {
-    /// The entity tag if it is strong: the same tag, the same bytes. Only such a one may stand in
-    /// `If-Match` (RFC 9110 13.1.1).
+    /// The entity tag if it is strong: the same tag means the same bytes. Only a strong tag is
+    /// allowed in `If-Match` (RFC 9110 13.1.1).
     pub fn strong(&self) -> Option<&str> {
         self.etag.as_deref().filter(|tag| !tag.starts_with("W/"))
     }
 
-    /// Whether another version would be told from this one: by a tag, even a weak one, or by its date.
+    /// Whether another version could be distinguished from this one: by a tag, even a weak one, or
+    /// by its date.
     pub fn is_lasting(&self) -> bool {
         self.etag.is_some() || self.modified.is_some()
     }
 
-    /// Whether an answer's tag and date are of this version. What either does not tell is not
-    /// compared, but for a tag that was there once: a server does not stop to have them.
+    /// Whether an answer's tag and date match this version. What is missing on either side is not
+    /// compared, with one exception: if this version has a tag, the answer must have one, as
+    /// servers do not stop sending it.
     pub fn fits(&self, etag: Option<&str>, modified: Option<i64>) -> bool {
         match (&self.etag, etag) {
             (Some(mine), Some(theirs)) => {
@@ -45,8 +47,8 @@ impl Version {
         }
     }
 
-    /// The film's identity for indexes and cached blocks: the same endpoint, address and version. It is
-    /// none of a file's. That of a recording has the same number when it has grown.
+    /// The film's identity for indexes and cached blocks: equal for the same endpoint, address and
+    /// version. It never equals that of a local file. A recording keeps its number when it grows.
     pub fn identity(&self, address: &str) -> FileIdentity {
         let changed = self.modified.unwrap_or_default();
         let changed = changed.saturating_mul(1_000_000_000);

@@ -1,19 +1,21 @@
-//! Servers that a film passes on its way: so that none fetches it from itself. Pure.
+//! The servers through which a film comes. They are tracked so that no server fetches a film from
+//! itself. Pure.
 
 use crate::fault::Fault;
 
-/// Servers that a film passes at most.
+/// Maximum number of servers through which a film may come.
 const MOST_HOPS: usize = 8;
 
-/// Most characters of a server's id.
+/// Maximum number of characters in a server's id.
 const LONGEST_ID: usize = 64;
 
-/// Whether this may be a server's id.
+/// Whether this is a valid server id.
 pub(crate) fn is_id(id: &str) -> bool {
     (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// `hops` with the nearest first, if a server with the id `own_id` may fetch by them.
+/// Returns `hops` (the nearest first) if the server with the id `own_id` may fetch the film through
+/// them.
 pub(crate) fn allowed(hops: Vec<String>, own_id: &str) -> Result<Vec<String>, Fault> {
     if !own_id.is_empty() && hops.iter().any(|id| id == own_id) {
         return Err(Fault::Loop(
@@ -26,8 +28,8 @@ pub(crate) fn allowed(hops: Vec<String>, own_id: &str) -> Result<Vec<String>, Fa
     Ok(hops)
 }
 
-/// The Reelways that an answer has passed by its lines of `Via`, the nearest first (RFC 9110 7.6.3). Proxies between them are
-/// left out.
+/// The ids of the Reelway servers that an answer has passed, from its `Via` lines, the nearest
+/// first (RFC 9110 7.6.3). Other proxies are left out.
 pub(crate) fn said<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut ids: Vec<String> = lines
         .flat_map(|line| line.split(','))
@@ -38,7 +40,7 @@ pub(crate) fn said<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
         })
         .collect();
     ids.reverse();
-    // One more than may be tells that it is too many.
+    // One more than allowed is enough to detect that there are too many.
     ids.truncate(MOST_HOPS + 1);
     ids
 }

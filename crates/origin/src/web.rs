@@ -1,4 +1,4 @@
-//! A web server asked for byte ranges.
+//! A web server that is asked for byte ranges.
 
 use std::ops::Range;
 use std::sync::Once;
@@ -22,7 +22,7 @@ use crate::via;
 /// The media type of an index.
 const INDEX: &str = "application/vnd.reelway.index";
 
-/// How a web server is asked.
+/// A client for one web server.
 #[derive(Debug)]
 pub(crate) struct Web {
     client: Client,
@@ -30,17 +30,17 @@ pub(crate) struct Web {
     stall: Duration,
 }
 
-/// Whoever sends TLS needs to say whose cryptography it is.
+/// Installs the cryptography that rustls uses, once per process.
 pub(crate) fn choose_cryptography() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // An error says that there is one already: as good.
+        // An error means that one is installed already, which will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
 }
 
-/// A client by `builder`. For a `plain` address, one whose machine has no certificates of authorities will do: it trusts no
-/// server by HTTPS, where a redirect may still lead.
+/// Builds a client. For a `plain` address, the machine need not have certificates of authorities:
+/// the client then trusts no HTTPS server to which a redirect may lead.
 pub(crate) fn build(plain: bool, builder: impl Fn() -> ClientBuilder) -> reqwest::Result<Client> {
     match builder().build() {
         Err(_) if plain => builder().tls_certs_only([]).build(),
@@ -49,8 +49,8 @@ pub(crate) fn build(plain: bool, builder: impl Fn() -> ClientBuilder) -> reqwest
 }
 
 impl Web {
-    /// A client for this endpoint. `token`: for `Authorization: Bearer`; neither it nor user and password go where
-    /// another host is redirected to.
+    /// Creates a client for this endpoint. `token` is sent as `Authorization: Bearer`; neither the
+    /// token nor user and password are sent to another host after a redirect.
     pub fn new(
         address: Address,
         token: &Secret,
@@ -104,7 +104,8 @@ impl Web {
         }
     }
 
-    /// Which version of a film is there, by which Reelways it comes, and what is said of it as a recording.
+    /// Returns the version of a film there, the Reelway servers through which it comes, and its
+    /// state as a recording.
     pub async fn probe(
         &self,
         path: &str,
@@ -123,7 +124,8 @@ impl Web {
         ))
     }
 
-    /// Fills `into` with the film's bytes `range`; `have` counts those that came, also before a fault.
+    /// Fills `into` with the film's bytes `range`; `have` counts the bytes received, even before a
+    /// fault.
     pub async fn part(
         &self,
         path: &str,
@@ -144,7 +146,7 @@ impl Web {
                     "the answer ended after {at} of {coming} bytes"
                 )));
             };
-            // More than was announced: nothing of it can be trusted.
+            // The server sent more than it announced: nothing of it can be trusted.
             let Some(place) = into[..coming].get_mut(at..at + chunk.len()) else {
                 *have = 0;
                 return Err(Fault::Wrong(format!(
@@ -155,7 +157,7 @@ impl Web {
             at += chunk.len();
             *have = at;
         }
-        // Read to its end, the connection can be used again.
+        // The connection can only be used again if the answer was read to its end.
         match self.chunk(&mut answer).await {
             Ok(Some(more)) if !more.is_empty() => {
                 *have = 0;
@@ -174,8 +176,8 @@ impl Web {
         }
     }
 
-    /// An index of this version of a film, handed over as it comes, with its version: of a recording, it may be a longer one.
-    /// `false` where the server has none to give.
+    /// Fetches an index of this version of a film and passes each piece to `take`, with the index's
+    /// version, which may be longer for a recording. `false` if the server has no index.
     pub async fn index(
         &self,
         path: &str,
@@ -192,7 +194,7 @@ impl Web {
         let mut answer = self.ask(path, "", headers).await?;
         match answer.status() {
             StatusCode::OK => {}
-            // Servers of before know no indexes.
+            // Older servers have no indexes.
             StatusCode::NOT_FOUND => return Ok(false),
             status => return Err(check::refusal(status, answer.headers())),
         }
@@ -207,8 +209,8 @@ impl Web {
         Ok(true)
     }
 
-    /// A small document as text, `None` where there is none (404) or it is something else (a type that does
-    /// not begin with `media_type`).
+    /// Fetches a small document as text; `None` if it does not exist (404) or is of another type
+    /// (one that does not begin with `media_type`).
     pub async fn document(
         &self,
         path: &str,
@@ -244,7 +246,7 @@ impl Web {
     }
 }
 
-/// Only these bytes, and only of this version.
+/// The headers that ask for these bytes of this version only.
 fn conditions(version: &Version, range: &Range<u64>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let mut set = |name, text: &str| {
@@ -257,7 +259,8 @@ fn conditions(version: &Version, range: &Range<u64>) -> HeaderMap {
         &format!("bytes={}-{}", range.start, range.end.saturating_sub(1)),
     );
     if version.edition.is_some() {
-        // It may have grown, and is the same as far as it was: the answer says whether.
+        // It may have grown, but its first bytes stay the same: the answer shows whether it is
+        // still this recording.
     } else if let Some(tag) = version.strong() {
         set(IF_MATCH, tag);
     } else if let Some(modified) = version
@@ -270,7 +273,8 @@ fn conditions(version: &Version, range: &Range<u64>) -> HeaderMap {
     headers
 }
 
-/// What reqwest says, without the address (it may hold a secret) and with the causes, which tell most.
+/// Describes an error of reqwest without the address, which may hold a secret, and with the
+/// innermost cause, which says most.
 pub(crate) fn told(error: &reqwest::Error) -> String {
     let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(error);
     let mut deepest = None;

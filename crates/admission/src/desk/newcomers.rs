@@ -12,7 +12,7 @@ use crate::desk::state::{Beside, Booked, Desk, Stage, Viewer};
 use crate::unplayed::{Claim, GRACE, Owner};
 use crate::verdict::{Admitted, BookingId, Newcomer, Refusal, Refused};
 
-/// A newcomer, as they come to the desk.
+/// A newcomer as the desk sees them.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
     /// The film that they want to watch.
@@ -25,9 +25,9 @@ pub struct Arrival<'a> {
     pub user: Option<&'a str>,
     /// The interface by which they are reached, if it is limited.
     pub link: Option<u8>,
-    /// What they take of the film; if that is not known, nothing is booked for them.
+    /// What they take of the film; `None` if that is not known, and nothing is booked.
     pub wants: Option<&'a Wants>,
-    /// What that needs ([`crate::Curves::needs`]).
+    /// The needs that follow from it ([`crate::Curves::needs`]).
     pub needs: &'a Needs,
 }
 
@@ -37,25 +37,25 @@ pub struct Arrival<'a> {
 pub struct Reservation {
     /// Their booking.
     pub id: BookingId,
-    /// When their film is to begin, from now.
+    /// Time from now until their film begins.
     pub starts_in: Duration,
-    /// Until when it is held.
+    /// Deadline by which it has to be confirmed.
     pub until: Monotonic,
 }
 
-/// An answer, and whose sessions end because of it. Nothing is held for those any more.
+/// An answer, and the sessions that end because of it. Nothing is held for those any more.
 #[must_use = "sessions are to be ended"]
 #[derive(Debug)]
 pub struct Outcome<T> {
     /// The answer.
     pub answer: Result<T, Refusal>,
-    /// Whose sessions end.
+    /// The sessions that end.
     pub ended: Vec<BookingId>,
 }
 
 impl Desk {
-    /// Judges a newcomer, and holds a place for them until `until`. Sessions that have not asked for media may end for it.
-    /// A refused newcomer changes nothing but what is remembered of refusals.
+    /// Judges a newcomer, and holds a place for them until `until`. Sessions that have not asked
+    /// for media may end to make room. A refusal changes nothing but the record of refusals.
     pub fn reserve(
         &mut self,
         now: Monotonic,
@@ -105,7 +105,7 @@ impl Desk {
             booked,
         };
         self.enter(id, viewer);
-        // Sessions that wait for media again may be more than the bounds allow.
+        // Sessions that went back to waiting for media may exceed the bounds.
         for _ in 0..ROUNDS {
             let Ok(Some(more)) = self.leaves_for_bounds(now, owner, 1) else {
                 break;
@@ -123,7 +123,7 @@ impl Desk {
         }
     }
 
-    /// The newcomer is admitted. False if the place is not held any more.
+    /// Admits the newcomer. Returns false if the place is no longer held.
     #[must_use = "the place may have been released by its deadline"]
     pub fn confirm(&mut self, now: Monotonic, id: BookingId) -> bool {
         self.advance(now);
@@ -140,7 +140,7 @@ impl Desk {
         true
     }
 
-    /// The newcomer is not admitted: their place is free. Nothing changes if it was confirmed.
+    /// Frees the place of a newcomer who is not admitted. Does nothing if it was confirmed.
     pub fn release(&mut self, now: Monotonic, id: BookingId) {
         self.advance(now);
         let viewer = self.viewers.get(&id);
@@ -149,10 +149,11 @@ impl Desk {
         }
     }
 
-    /// The answer that a newcomer would get: how long they would wait for the beginning. Nothing is changed.
+    /// The answer that a newcomer would get: how long they would wait for the beginning. Changes
+    /// nothing.
     ///
     /// # Errors
-    /// They would be refused: why, and when they could be admitted.
+    /// They would be refused; the error says why, and when they could be admitted.
     pub fn what_if(&mut self, now: Monotonic, arrival: &Arrival<'_>) -> Result<Duration, Refused> {
         self.advance(now);
         let beside = self.beside(now, None, arrival.needs);
@@ -181,8 +182,8 @@ impl Desk {
         }
     }
 
-    /// Which of `candidates` have to leave so that the newcomer can be admitted. None, if there is room or it would not
-    /// help.
+    /// Which of `candidates` have to leave so that the newcomer can be admitted. Empty if there is
+    /// room, or if it would not help.
     fn who_must_go(
         &mut self,
         now: Monotonic,
@@ -201,8 +202,8 @@ impl Desk {
         go.unwrap_or_default()
     }
 
-    /// Judges a newcomer and books for them: their booking, how long they wait, and beside whom they play. Where no viewer is
-    /// ever refused, nothing is booked.
+    /// Judges a newcomer and books for them. Returns their booking, how long they wait, and beside
+    /// whom they play. If no viewer is ever refused, nothing is booked.
     fn judge(
         &mut self,
         now: Monotonic,
@@ -218,8 +219,8 @@ impl Desk {
         Ok((id, starts_in, Some(beside)))
     }
 
-    /// What a refused newcomer is answered. Those who hold the room without media may play in a moment, or be the first to
-    /// leave in another.
+    /// The answer to a refused newcomer. If viewers without media hold the room, asking again soon
+    /// is worthwhile: they may begin to play, or become the first to leave.
     fn refusal(
         &mut self,
         now: Monotonic,
@@ -237,7 +238,7 @@ impl Desk {
 }
 
 impl<T> Outcome<T> {
-    /// No session ends for this.
+    /// A refusal for which no session ends.
     pub(super) fn refused(refusal: Refusal) -> Outcome<T> {
         Outcome {
             answer: Err(refusal),

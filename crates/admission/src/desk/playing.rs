@@ -13,13 +13,13 @@ use crate::desk::state::{Booked, Desk, Stage};
 use crate::unplayed::Claim;
 use crate::verdict::{BookingId, Refusal, Refused};
 
-/// A beginning this close to what was booked keeps its booking.
+/// A viewer who begins this close to the booked time keeps their booking.
 const CLOSE: Duration = Duration::from_millis(500);
 
-/// How long room is kept for a viewer who was admitted and does not begin.
+/// How long room is kept for an admitted viewer who does not begin.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// What a viewer does, as their protocol knows it.
+/// What a viewer is doing, according to their protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
     /// They have not begun yet.
@@ -31,7 +31,7 @@ pub enum Activity {
 }
 
 impl Desk {
-    /// The viewer takes these tracks, in this way.
+    /// Notes which tracks the viewer takes, and over which transport.
     pub fn takes(&mut self, id: BookingId, mut tracks: Vec<usize>, carriage: Carriage) {
         let Some(booked) = self.booked_mut(id) else {
             return;
@@ -51,7 +51,7 @@ impl Desk {
         }
     }
 
-    /// The viewer's film is a recording that has grown: this is what it needs now, and it goes on.
+    /// Notes that the viewer's film is a recording that has grown and goes on, with its new needs.
     pub fn grows(&mut self, id: BookingId, demand: Arc<Demand>) {
         if let Some(booked) = self.booked_mut(id)
             && let Some(wants) = &mut booked.wants
@@ -61,18 +61,19 @@ impl Desk {
         }
     }
 
-    /// What the viewer takes of their film, and by which interface; `None`: nothing of it is limited.
+    /// What the viewer takes of their film, and the interface that carries it; `None` if nothing of
+    /// it is limited.
     pub fn wants(&self, id: BookingId) -> Option<(Wants, Option<u8>)> {
         let booked = self.booked(id)?;
         Some((booked.wants.clone()?, booked.link))
     }
 
-    /// The viewer plays from now on what needs this, instead of what they did before.
+    /// Books `needs`, which the viewer plays from now on, in place of what they played before.
     ///
-    /// An admitted viewer may always go on, unless the configuration wants them to ask again and `may_refuse` says that they
-    /// can be refused here. Before they ever played they are refused as well if they begin elsewhere than at the beginning,
-    /// where `may_refuse` says so, and if nothing is booked for them, in any case. Sessions that have not asked for media may
-    /// end so that they are not.
+    /// An admitted viewer may always go on, unless the configuration makes them ask again and
+    /// `may_refuse` says that they can be refused here. A viewer who has not played yet is judged
+    /// in any case if nothing is booked for them, or if they begin elsewhere or take other tracks
+    /// than was judged. Sessions that have not asked for media may end so that they are admitted.
     pub fn plays(
         &mut self,
         now: Monotonic,
@@ -89,7 +90,7 @@ impl Desk {
         let mut trial = Trial::default();
         let mut played = self.play(now, id, needs, may_refuse);
         for _ in 0..ROUNDS {
-            // Others may hold the room who have not asked for media.
+            // Others who have not asked for media may hold the room.
             if played.is_ok() || has_played {
                 break;
             }
@@ -133,7 +134,7 @@ impl Desk {
         let Some(booked) = self.booked(id) else {
             return Ok(());
         };
-        // What was booked when they came is what they do now.
+        // What was booked at admission still matches what they do.
         let is_as_booked = has_room
             && !booked.played
             && booked.is_current
@@ -141,14 +142,14 @@ impl Desk {
             && now.since(booked.since).max(booked.since.since(now)) < CLOSE
             && needs.range.1 == needs.len;
         if !is_as_booked {
-            // Who lost their room, or begins elsewhere than where they were judged to begin, or takes other tracks, is a
-            // newcomer still.
+            // A viewer who lost their room, begins elsewhere than judged, or takes other tracks is
+            // still a newcomer.
             let is_as_judged = has_room && booked.from == first && booked.is_judged;
             let is_new = !booked.played && !is_as_judged;
             // Nobody begins without room, whatever the caller can do about it.
             let ask = is_new || (may_refuse && self.config.ask_again);
             let beside = self.beside(now, Some(id), needs);
-            // There has to be room for what others need when they do not play beside this one any more, too.
+            // There must also be room for what others need once they do not play beside this one.
             let mut trial = Trial::default();
             if ask {
                 self.part_on_trial(now, &mut trial, id);
@@ -171,8 +172,8 @@ impl Desk {
         Ok(())
     }
 
-    /// The viewer asks for media: from now on their session does not end so that others are admitted. False if it has
-    /// ended.
+    /// The viewer asks for media: from now on, their session does not end to admit others. Returns
+    /// false if it has ended already.
     #[must_use = "the session may have ended"]
     pub fn begins(&mut self, now: Monotonic, id: BookingId) -> bool {
         let Some(viewer) = self.viewers.get_mut(&id) else {
@@ -185,7 +186,7 @@ impl Desk {
         true
     }
 
-    /// Media that the viewer asked for could not be had: they wait again.
+    /// The media that the viewer asked for was not available: they wait again.
     pub fn waits_again(&mut self, id: BookingId) {
         let Some(viewer) = self.viewers.get_mut(&id) else {
             return;
@@ -196,7 +197,7 @@ impl Desk {
         }
     }
 
-    /// The viewer does not play at the moment: what was booked for them is free.
+    /// The viewer does not play at the moment: frees what was booked for them.
     pub fn rests(&mut self, now: Monotonic, id: BookingId) {
         self.advance(now);
         if self.booked(id).is_some() {
@@ -205,8 +206,9 @@ impl Desk {
         }
     }
 
-    /// Gives back what is booked for a viewer who does not play. True if they play and nothing is booked: then
-    /// [`Desk::plays`] is due. For as long as `excused`, nobody listened to them.
+    /// Frees what is booked for a viewer who does not play. Returns true if they play and nothing
+    /// is booked: then [`Desk::plays`] is due. `excused`: how long the server did not listen to
+    /// them.
     pub fn keep_books(
         &mut self,
         now: Monotonic,

@@ -1,9 +1,10 @@
-//! What holds after whatever viewers do: the books are those of the viewers who are there, nothing is held for those who are
-//! not, and a refused newcomer changes nothing.
+//! Invariants under any sequence of actions: the books are those of the present viewers, nothing is
+//! held for absent ones, and a refused newcomer changes nothing.
 //!
-//! Networks and processor are booked for each viewer alone, so the books equal those of a fresh desk to the byte. The booking
-//! of a viewer who begins within half a second of what was booked for them stays where it was. Disks and memory are booked by
-//! who came before whom, which a fresh desk does not know: of those, the calendars equal the sum of the bookings.
+//! Networks and processor are booked for each viewer alone, so the books equal those of a fresh
+//! desk to the byte. The booking of a viewer who begins within half a second of the booked time
+//! stays where it was. Disks and memory are booked by the order in which viewers arrived, which a
+//! fresh desk does not know: for those, the calendars equal the sum of the bookings.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -23,7 +24,7 @@ use crate::desk::state::Desk;
 use crate::films::demand;
 use crate::verdict::BookingId;
 
-/// Of what is limited here, what is booked for each viewer alone.
+/// The resources limited here that are booked for each viewer alone.
 const ALONE: [Resource; 2] = [WHOLE_NETWORK, Resource::Processor];
 const ALL: [Resource; 4] = [
     WHOLE_NETWORK,
@@ -31,10 +32,10 @@ const ALL: [Resource; 4] = [
     Resource::Disk,
     Resource::Memory,
 ];
-/// Seconds to come in which books are compared: longer than any film.
+/// Seconds ahead in which books are compared: longer than any film.
 const TO_COME: u64 = 120;
 
-/// What somebody does. Viewers and films are chosen by a number, modulo how many there are.
+/// An action. Viewers and films are chosen by a number, modulo how many there are.
 #[derive(Clone, Debug)]
 enum Deed {
     Reserve { who: Who, held: u64 },
@@ -87,7 +88,7 @@ fn deed() -> impl Strategy<Value = Deed> {
 #[derive(Clone, Debug)]
 struct Viewer {
     who: Who,
-    /// What is booked began at this time, with this film time; `None`: nothing is booked.
+    /// When the booked play began, and at which film time; `None` if nothing is booked.
     plays: Option<(Monotonic, Nanos)>,
     has_played: bool,
     /// Until when their place is reserved.
@@ -142,7 +143,7 @@ impl Model {
         self.desk.reserve(self.now, &arrival, until)
     }
 
-    /// The newcomer comes; a refused one changes nothing.
+    /// A newcomer arrives. A refusal changes nothing.
     fn come(&mut self, who: &Who, held: Option<u64>) -> Option<BookingId> {
         let until = held.map_or(Monotonic::MAX, |ms| self.now + Duration::from_millis(ms));
         let before = self.state();
@@ -191,7 +192,7 @@ impl Model {
             return;
         }
         self.gone(&outcome.ended);
-        // What was booked when they came is kept when they begin at once.
+        // A viewer who begins at once keeps the booking from their admission.
         let as_booked = |(since, at): &(Monotonic, Nanos)| {
             let close = self.now.since(*since) < Duration::from_millis(500);
             !viewer.has_played && close && *at == from
@@ -269,7 +270,7 @@ impl Model {
         self.viewers.retain(|_, viewer| holds(viewer));
     }
 
-    /// All that a refusal must not change.
+    /// Everything that a refusal must not change.
     fn state(&self) -> impl PartialEq + std::fmt::Debug + use<> {
         let counts = (self.desk.len(), self.desk.unplayed());
         let (following, sharing) = (&self.desk.following, &self.desk.sharing);
@@ -287,7 +288,7 @@ impl Model {
         (now..now + TO_COME).map(load).collect()
     }
 
-    /// The books are those of the viewers who are there.
+    /// Checks that the books are those of the present viewers.
     fn check(&mut self) {
         self.desk.advance(self.now);
         assert_eq!(self.desk.len(), self.viewers.len());
@@ -302,7 +303,7 @@ impl Model {
         }
     }
 
-    /// A desk with room for all, to which only those come who are there.
+    /// A desk with room for all, to which only the present viewers come.
     fn fresh(&self) -> Model {
         let capacity = ALONE.iter().fold(Capacity::unlimited(), |all, of| {
             all.with(*of, 1 << 40, 1000)
@@ -365,7 +366,7 @@ proptest! {
             model.does(deed);
             model.check();
         }
-        // All leave, and nothing is held any more.
+        // When all have left, nothing is held any more.
         let ids: Vec<BookingId> = model.viewers.keys().copied().collect();
         for id in ids {
             model.desk.end(model.now, id);

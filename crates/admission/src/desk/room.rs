@@ -1,4 +1,5 @@
-//! Who has to leave so that a viewer can be admitted: viewers who have not asked for media yet, and never in vain.
+//! Which viewers have to leave so that another can be admitted: only those who have not asked for
+//! media yet, and never in vain.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,23 +15,24 @@ use crate::sharing::Sharing;
 use crate::unplayed::{Claim, Owner};
 use crate::verdict::{BookingId, Refusal};
 
-/// Viewers without media of whom is asked, at most, whether it would help if they left.
+/// Maximum number of viewers without media who are tried, to find out whether it helps if they
+/// leave.
 const MOST_ASKED: usize = 256;
 
-/// How often more viewers are taken out, where others need more because of those who were.
+/// Maximum number of rounds of taking out viewers: each may make others need more.
 pub(super) const ROUNDS: usize = 8;
 
-/// When it is worth asking again where a bound of the register is reached.
+/// When to ask again after a bound of the register was reached.
 const BOUND_RETRY: Duration = Duration::from_secs(30);
 
-/// Viewers who leave if somebody else is admitted, and what it takes to have them back if not.
+/// Viewers who leave if somebody else is admitted, and what is needed to restore them if not.
 #[derive(Default)]
 pub(super) struct Trial {
-    /// Who leaves.
+    /// The viewers who leave.
     pub out: Vec<BookingId>,
-    /// Who played beside whom before.
+    /// Which viewers played beside each other before the trial.
     before: Option<(Following, Sharing)>,
-    /// What was changed in the books, the last one last.
+    /// The changes in the books, the latest last.
     steps: Vec<Step>,
 }
 
@@ -38,12 +40,13 @@ pub(super) struct Trial {
 enum Step {
     /// A booking was taken out.
     TakenOut(TakenOut),
-    /// A booking needed this of a resource.
+    /// A booking had this need of a resource before.
     Needed(BookingId, Resource, Arc<Curve>),
 }
 
 impl Desk {
-    /// Takes a viewer out for a trial. Those who play beside them are booked what they need without them.
+    /// Takes a viewer out on trial. Those who play beside them are booked what they need without
+    /// them.
     pub(super) fn take_out(&mut self, now: Monotonic, trial: &mut Trial, id: BookingId) {
         trial.out.push(id);
         let Some(taken) = self.books.take_out(id) else {
@@ -53,7 +56,7 @@ impl Desk {
         self.part_on_trial(now, trial, id);
     }
 
-    /// Those who play beside a viewer are booked what they need without them, for a trial.
+    /// Books on trial, for those who play beside a viewer, what they need without them.
     pub(super) fn part_on_trial(&mut self, now: Monotonic, trial: &mut Trial, id: BookingId) {
         let before = || (self.following.clone(), self.sharing.clone());
         trial.before.get_or_insert_with(before);
@@ -65,7 +68,7 @@ impl Desk {
         }
     }
 
-    /// The trial has failed: everything is as it was before.
+    /// Undoes a trial that has failed.
     pub(super) fn undo(&mut self, now: Monotonic, trial: Trial) {
         for step in trial.steps.into_iter().rev() {
             match step {
@@ -80,7 +83,7 @@ impl Desk {
         }
     }
 
-    /// The trial has succeeded: who was taken out is gone.
+    /// Completes a trial that has succeeded: removes the viewers who were taken out.
     pub(super) fn settle(&mut self, now: Monotonic, trial: Trial) -> Vec<BookingId> {
         for id in &trial.out {
             self.remove(now, *id);
@@ -107,11 +110,12 @@ impl Desk {
             .candidates(owner, now, claim, MOST_ASKED, wanted)
     }
 
-    /// Whose session ends so that the register keeps its bounds with a newcomer, who is in it `present` times, 0 or 1, and not
-    /// among the unplayed yet; `None`: there is room.
+    /// The viewer whose session ends so that the register keeps its bounds with a newcomer; `None`
+    /// if there is room. `present` is 1 if the newcomer is in the register already, else 0; they
+    /// are not among the unplayed yet.
     ///
     /// # Errors
-    /// A bound is reached.
+    /// A bound is reached, and no session may end for it.
     pub(super) fn leaves_for_bounds(
         &self,
         now: Monotonic,
@@ -160,7 +164,7 @@ impl Desk {
     }
 }
 
-/// Who leaves; where nobody does, a bound of the register is reached.
+/// The viewer who leaves; if there is none, a bound of the register is reached.
 fn or_full(
     leaves: Option<BookingId>,
     words: impl FnOnce() -> String,

@@ -19,28 +19,28 @@ use crate::sharing::{Near, Sharing, held_beside};
 use crate::unplayed::{Owner, Seat, Unplayed};
 use crate::verdict::BookingId;
 
-/// All that admission knows of a machine's viewers. Pure: the time is an argument.
+/// Everything that admission knows of a machine's viewers. Pure: the time is an argument.
 pub struct Desk {
     pub(super) config: Config,
     pub(super) bounds: Bounds,
     pub(super) books: Admission,
-    /// Who takes what others had read, and whether that is looked at.
+    /// Viewers who take what others have read, and whether these are tracked.
     pub(super) following: Following,
     follows: bool,
-    /// Who shares blocks with whom, and whether that is looked at.
+    /// Viewers who share blocks, and whether these are tracked.
     pub(super) sharing: Sharing,
     shares: bool,
     /// Viewers who are admitted, or for whom a place is reserved.
     pub(super) viewers: BTreeMap<BookingId, Viewer>,
     /// How many of them each address has.
     pub(super) homes: BTreeMap<IpAddr, usize>,
-    /// Who has not asked for media yet.
+    /// Viewers who have not asked for media yet.
     pub(super) unplayed: Unplayed<BookingId>,
-    /// When reservations end, the next first.
+    /// Deadlines of reservations, the next first.
     pub(super) deadlines: BTreeSet<(Monotonic, BookingId)>,
-    /// Thousandths of resources, as far as others measure them.
+    /// Available thousandths of resources that are measured elsewhere.
     pub(super) measured: BTreeMap<Resource, u32>,
-    /// For how long each look has found less of a resource than there was.
+    /// For how long each resource has had less than its full capacity.
     pub(super) slow: BTreeMap<Resource, Duration>,
     /// When the last look was.
     pub(super) weighed: Option<Monotonic>,
@@ -57,28 +57,28 @@ pub(super) struct Viewer {
     pub booked: Option<Booked>,
 }
 
-/// How far a viewer has come.
+/// The stage that a viewer has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Their place is reserved until then.
+    /// Their place is reserved until this time.
     Reserved(Monotonic),
     /// They have not asked for media yet.
     Unplayed(Seat),
-    /// They have.
+    /// They have asked for media.
     Playing,
 }
 
 /// What is booked for a viewer.
 pub(super) struct Booked {
-    /// What they take of what is limited; `None`: they are only counted.
+    /// What they take of limited resources; `None` if they are only counted.
     pub wants: Option<Wants>,
     /// The interface by which they are reached.
     pub link: Option<u8>,
-    /// What is booked begins with this bin …
+    /// The first bin that is booked.
     pub from: usize,
-    /// … and began, or begins, at this time.
+    /// When it began, or begins.
     pub since: Monotonic,
-    /// Whether it is what they take now.
+    /// Whether the booking matches what they take now.
     pub is_current: bool,
     /// Whether the tracks and the transport are those that were judged.
     pub is_judged: bool,
@@ -86,7 +86,7 @@ pub(super) struct Booked {
     pub played: bool,
 }
 
-/// Whom a viewer plays beside, and what they need because of that.
+/// What a viewer needs, given the viewers beside whom they play.
 pub(super) struct Beside {
     pub needs: Vec<(Resource, Arc<Curve>)>,
     pub interval: Option<Interval>,
@@ -94,7 +94,7 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// Whether it is less than what the viewer would need alone.
+    /// Whether it is less than the viewer would need alone.
     pub(super) fn is_less(&self) -> bool {
         self.interval.is_some() || self.near.is_some()
     }
@@ -127,7 +127,7 @@ impl Desk {
         }
     }
 
-    /// From now on there are at most so many sessions.
+    /// Sets the bounds on the number of sessions.
     pub fn set_bounds(&mut self, bounds: Bounds) {
         self.bounds = bounds;
     }
@@ -152,7 +152,7 @@ impl Desk {
         self.unplayed.len()
     }
 
-    /// Time has come to `now`: reservations that nobody confirmed are released.
+    /// Advances the time to `now`, and releases reservations whose deadline has passed.
     pub fn advance(&mut self, now: Monotonic) {
         self.books.advance(now.nanos());
         while let Some((until, id)) = self.deadlines.first().copied() {
@@ -164,7 +164,7 @@ impl Desk {
         }
     }
 
-    /// A viewer enters, for whom this is booked.
+    /// Adds a viewer for whom the booking is already made.
     pub(super) fn enter(&mut self, id: BookingId, viewer: Viewer) {
         *self.homes.entry(viewer.owner.home).or_default() += 1;
         if let Stage::Reserved(until) = viewer.stage {
@@ -173,7 +173,7 @@ impl Desk {
         self.viewers.insert(id, viewer);
     }
 
-    /// A viewer is gone, with all that was held for them; a place without media was wasted.
+    /// Removes a viewer, with all that is held for them. A place without media counts as wasted.
     pub(super) fn remove(&mut self, now: Monotonic, id: BookingId) {
         let Some(viewer) = self.viewers.remove(&id) else {
             return;
@@ -196,7 +196,7 @@ impl Desk {
         }
     }
 
-    /// What a viewer needs beside others; `me`: their booking, if they have one already.
+    /// What a viewer needs beside others. `me`: their booking, if they already have one.
     pub(super) fn beside(
         &mut self,
         now: Monotonic,
@@ -225,7 +225,7 @@ impl Desk {
         }
     }
 
-    /// A viewer plays these from `since` on, beside others as was found at `now`.
+    /// Notes that a viewer plays from `since` on, beside the viewers who were found at `now`.
     pub(super) fn join(
         &mut self,
         now: Monotonic,
@@ -239,7 +239,7 @@ impl Desk {
             interval, mut near, ..
         } = beside;
         if let Some(demand) = self.shared(needs) {
-            // A viewer who waits for the beginning was judged as one who plays alone, which in some seconds is less.
+            // A viewer who waits was judged as playing alone, which in some seconds needs less.
             if is_later {
                 near = self.sharing.near(None, Some(demand), since.nanos(), times);
                 let held = held_beside(demand, near.as_ref());
@@ -256,13 +256,14 @@ impl Desk {
         }
     }
 
-    /// A viewer plays no more, or elsewhere: those who played beside them are booked what they need without them.
+    /// Notes that a viewer stops playing, or plays elsewhere, and books for those beside them what
+    /// they need without them.
     pub(super) fn part(&mut self, now: Monotonic, id: BookingId) {
         let changes = self.leave_others(now, id);
         self.apply(now, changes);
     }
 
-    /// The same, and nothing is booked yet: what those need now.
+    /// Does the same without booking: returns what those viewers need now.
     pub(super) fn leave_others(&mut self, now: Monotonic, id: BookingId) -> Vec<Change> {
         let mut changes = self.following.leave(id);
         changes.extend(self.sharing.leave(id, now.nanos()));
@@ -280,7 +281,8 @@ impl Desk {
         }
     }
 
-    /// What a viewer's film needs of where it is read from, if that is limited and they may follow others and be followed.
+    /// The film's source and its need for it, if the source is limited and the viewer may follow
+    /// others and be followed.
     fn followed(&self, needs: &Needs) -> Option<(Resource, Arc<Curve>)> {
         let film = needs.sent.as_ref().filter(|_| self.follows)?;
         let source = needs.source?;

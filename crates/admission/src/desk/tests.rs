@@ -1,4 +1,4 @@
-//! The desk, step by step.
+//! Tests of the desk, step by step.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Server {
         (wants, needs)
     }
 
-    /// A viewer at this address asks for a film, and is given a place until then.
+    /// A viewer at this address asks for a film, and has a place reserved until `until`.
     fn reserve(
         &mut self,
         address: u8,
@@ -87,7 +87,7 @@ impl Server {
         self.desk.reserve(self.now, &arrival, until)
     }
 
-    /// A viewer who comes to stay, and pushes nobody out.
+    /// Admits a viewer, for whom no session has to end.
     fn admit(&mut self, address: u8, film: &Arc<Demand>) -> Result<BookingId, Refusal> {
         let outcome = self.reserve(address, film, Monotonic::MAX);
         assert_eq!(outcome.ended, []);
@@ -101,7 +101,7 @@ impl Server {
         self.desk.plays(self.now, id, &needs, true)
     }
 
-    /// A viewer who is playing from the film's beginning.
+    /// A viewer who plays from the film's beginning.
     fn watch(&mut self, address: u8, film: &Arc<Demand>) -> BookingId {
         let id = self.admit(address, film).unwrap();
         assert!(self.desk.begins(self.now, id));
@@ -109,7 +109,7 @@ impl Server {
         id
     }
 
-    /// What is booked of a resource in the present second and those that follow.
+    /// What is booked of a resource in the present second and the following ones.
     fn loads(&self, resource: Resource) -> Vec<u64> {
         let now = self.desk.books().second();
         let load = |second| self.desk.books().load(resource, second);
@@ -117,12 +117,12 @@ impl Server {
     }
 }
 
-/// Ten minutes that need about as many bytes a second.
+/// Ten minutes that need about this many bytes per second.
 fn film(bytes: u32) -> Arc<Demand> {
     demand(1000, &vec![bytes; 600])
 }
 
-/// What such a film takes of a network, a second.
+/// What such a film takes of a network per second.
 fn rate(film: &Arc<Demand>) -> u64 {
     film.wire(&[0], Carriage::UdpV4).peak().into()
 }
@@ -176,7 +176,7 @@ fn no_session_ends_in_vain() {
     let (one, other) = (film(100_000), film(150_000));
     let limit = u64::from(one.disk().peak()) * 2;
     let mut server = Server::with(Resource::Disk, limit);
-    // A viewer who has not played yet, whose film another viewer follows: it is booked for the first of them only.
+    // A viewer who has not played yet, followed by another: only the first of them is booked.
     let leader = server.admit(1, &one).unwrap();
     server.wait(1.0);
     let follower = server.watch(2, &one);
@@ -298,7 +298,7 @@ fn who_never_began_and_has_no_room_any_more_is_asked_even_where_others_may_go_on
 
 #[test]
 fn who_begins_elsewhere_than_where_they_were_judged_is_judged_there_whatever_may_be_refused() {
-    // Of little bytes for five minutes, of ten times as many for the next five.
+    // Few bytes for five minutes, ten times as many for the next five.
     let bytes = [vec![10_000; 300], vec![100_000; 300]].concat();
     let film = demand(1000, &bytes);
     let mut server = Server::with(ETH0, rate(&film) / 2);
@@ -389,7 +389,7 @@ fn nobody_leaves_for_a_moment_of_one_resource_while_another_is_slow_for_long() {
         assert_eq!(weigh(&mut server, 1000), []);
     }
     assert_eq!(weigh(&mut server, 500), []);
-    // The machine stood still: what was measured meanwhile was one look.
+    // The machine stood still: what was measured in that time counts as one look.
     server.wait(60.0);
     for _ in 1..PATIENCE.as_secs() {
         assert_eq!(weigh(&mut server, 500), []);
@@ -463,7 +463,7 @@ fn who_waits_for_the_beginning_is_judged_by_what_they_need_then() {
         });
         let _ = server.watch(1, &large);
         let _ = server.watch(2, &small);
-        // The link has no room before the small film ends. Blocks that are shared now are not shared then.
+        // The link has no room before the small film ends; blocks are not shared by then.
         let starts_in = server
             .admit(3, &large)
             .map(|_| server.loads(Resource::Memory));
@@ -476,7 +476,7 @@ fn who_waits_for_the_beginning_is_judged_by_what_they_need_then() {
 
 #[test]
 fn who_waits_is_booked_by_their_distance_to_others_only_where_there_is_room_for_that() {
-    // Little memory at first, then much; more of it lies between two viewers who are six seconds apart than one needs at first.
+    // Little memory at first, then much: more between viewers 6 s apart than one needs at first.
     let mut groups = [100_000; 25];
     groups[5..].fill(4_000_000);
     let (film, first, large) = (
@@ -484,7 +484,7 @@ fn who_waits_is_booked_by_their_distance_to_others_only_where_there_is_room_for_
         demand(250, &[1_000_000; 20]),
         demand(4000, &[7_000_000; 8]),
     );
-    // By how much memory is booked at most where there is so much; `None`: the newcomer is refused.
+    // By how much memory is booked at most; `None` if the newcomer is refused.
     let come = |network, memory| {
         let capacity = Capacity::unlimited().with(ETH0, network, 1000);
         let mut server = Server::new(Config {
@@ -537,7 +537,7 @@ fn a_viewer_behind_another_reads_little_until_that_one_leaves() {
     let mut server = Server::with(Resource::Disk, 250_000);
     let first = server.watch(1, &film);
     server.wait(20.0);
-    // What the first has played before may not be in memory any more: for a while, both read.
+    // What the first played before may be evicted already: for a while, both read.
     server.watch(2, &film);
     let later = |server: &Server| server.loads(Resource::Disk)[100];
     let alone = later(&server);

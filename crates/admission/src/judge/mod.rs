@@ -12,34 +12,34 @@ use crate::crowd::{Crowd, Limits, Member};
 use crate::policy::{Class, Policy};
 use crate::verdict::{Admitted, BookingId, Newcomer, PastRefusal, Refused, RefusedFor};
 
-/// Places in the calendar that are tried to find out when a refused newcomer could be admitted: bounds the cost of a
-/// refusal. Beyond it the answer is a time before which asking is useless.
+/// Starts that are tried to find out when a refused newcomer could be admitted: bounds the cost of
+/// a refusal. Beyond it, the answer is a time before which asking is useless.
 const TRIES: usize = 16;
 
-/// Most seconds of a play that are booked, and that a start may lie ahead: half of what a calendar holds each.
+/// Longest booked part of a play, and farthest start, in seconds: each half of a calendar's.
 const LONGEST: usize = HORIZON / 2;
 
-/// Refusals that are remembered for people to look at.
+/// Maximum number of refusals that are kept for display.
 const REMEMBERED: usize = 256;
 
 struct Booking {
     member: Member,
     terms: Terms,
     fast: bool,
-    /// What is booked for the viewer now; nothing while they rest.
+    /// What is booked for the viewer now; empty while they rest.
     plays: Vec<(Resource, Play)>,
     start: Second,
     end: Second,
 }
 
-/// A viewer who is out of the books for a moment.
+/// A viewer who is out of the books temporarily.
 pub(crate) struct TakenOut {
     id: BookingId,
     plays: Vec<(Resource, Play)>,
     booking: Booking,
 }
 
-/// What a viewer may have.
+/// The conditions of a viewer's booking.
 #[derive(Clone, Copy, Debug)]
 struct Terms {
     class: usize,
@@ -63,7 +63,7 @@ pub struct Admission {
     classes: Vec<Class>,
     /// How far ahead of their time packets may leave while a network has room.
     ahead: Duration,
-    /// Thousandths of each limit that are there at the moment; all where nothing is said.
+    /// Thousandths of each limit that are available at the moment; 1000 if missing.
     shares: BTreeMap<Resource, u32>,
     calendars: BTreeMap<Resource, Calendar>,
     bookings: BTreeMap<BookingId, Booking>,
@@ -99,7 +99,7 @@ impl Admission {
         }
     }
 
-    /// With classes of viewers, the first one first; none is one for everybody.
+    /// Sets the classes of viewers, the first one first. With none, there is one for everybody.
     pub fn with_classes(mut self, classes: Vec<Class>) -> Admission {
         if !classes.is_empty() {
             self.classes = classes;
@@ -107,39 +107,39 @@ impl Admission {
         self
     }
 
-    /// Where packets may leave so far ahead of their time while a network has room.
+    /// Sets how far ahead of their time packets may leave while a network has room.
     pub fn with_ahead(mut self, ahead: Duration) -> Admission {
         self.ahead = ahead;
         self
     }
 
-    /// The rule it judges by.
+    /// The rule for judging newcomers.
     pub fn policy(&self) -> Policy {
         self.policy
     }
 
-    /// What the machine is taken to carry.
+    /// What the machine can carry, as configured.
     pub fn capacity(&self) -> &Capacity {
         &self.capacity
     }
 
-    /// How much of a resource there is at the moment for a class; `None`: it is not limited.
+    /// How much of a resource a class may use at the moment; `None` if it is not limited.
     pub fn limit(&self, resource: Resource, class: usize) -> Option<u64> {
         let there_is = self.there_is(resource)?;
         let class = self.classes.get(class);
         Some(class.map_or(there_is, |class| class.part_of(there_is)))
     }
 
-    /// How much of a resource there is at the moment; `None`: it is not limited.
+    /// How much of a resource is available at the moment; `None` if it is not limited.
     fn there_is(&self, resource: Resource) -> Option<u64> {
         let limit = self.capacity.limit(resource)?;
         let share = self.shares.get(&resource).copied().unwrap_or(1000);
         Some((u128::from(limit) * u128::from(share) / 1000) as u64)
     }
 
-    /// What may be owed of a resource of which there is `limit` a second: a network's packets may leave ahead of their time,
-    /// and so make up for seconds in which more is due. Half of what may be ahead counts; the other half bears what
-    /// coincides within a second, as bookings are of whole ones.
+    /// How much of a resource with `limit` per second may be owed. A network's packets may leave
+    /// ahead of their time, and make up for seconds in which more is due. Half of that time counts;
+    /// the other half absorbs what coincides within a second.
     fn carry(&self, resource: Resource, limit: u64) -> u64 {
         match (resource, self.policy) {
             (Resource::Network(_), Policy::Exact | Policy::Smoothed(_)) => {
@@ -150,18 +150,18 @@ impl Admission {
         }
     }
 
-    /// From now on there are only so many thousandths of a resource: the disk is slower, the link is narrower. Who
-    /// is booked stays booked; newcomers see it.
+    /// Sets how many thousandths of a resource are available, as when a disk is slower or a link
+    /// narrower. Existing bookings stay; newcomers are judged by it.
     pub fn set_share(&mut self, resource: Resource, thousandths: u32) {
         self.shares.insert(resource, thousandths.min(1000));
     }
 
-    /// Thousandths of a resource that are there.
+    /// Thousandths of a resource that are available.
     pub fn share(&self, resource: Resource) -> u32 {
         self.shares.get(&resource).copied().unwrap_or(1000)
     }
 
-    /// Time has come to `now`, nanoseconds of a clock that does not jump. A step back is not followed.
+    /// Advances the time to `now`, in nanoseconds of a monotonic clock. A step back is ignored.
     pub fn advance(&mut self, now: u64) {
         self.now = self.now.max(now / BIN as u64);
         let second = self.second();
@@ -186,11 +186,11 @@ impl Admission {
         self.now / BINS as u64
     }
 
-    /// Judges a newcomer at `now`, and books for them if they are admitted. Where there is no room now, but a place to
-    /// begin within `wait` seconds, that is booked.
+    /// Judges a newcomer at `now`, and books for them if they are admitted. If there is no room
+    /// now, but within `wait` seconds, that later start is booked.
     ///
     /// # Errors
-    /// The newcomer is refused; why, and when they could be admitted.
+    /// The newcomer is refused; the error says why, and when they could be admitted.
     pub fn decide(
         &mut self,
         now: u64,
@@ -244,7 +244,7 @@ impl Admission {
         })
     }
 
-    /// A number for another viewer, for whom nothing is booked.
+    /// An id for another viewer, for whom nothing is booked.
     pub(crate) fn new_id(&mut self) -> BookingId {
         self.serial += 1;
         BookingId(self.serial)
@@ -296,7 +296,7 @@ impl Admission {
         })
     }
 
-    /// Why the newcomer is refused whatever is booked: by the viewers that there are.
+    /// Why the newcomer is refused whatever is booked: because of the number of viewers.
     fn turned_away(&self, newcomer: &Newcomer<'_>) -> Option<RefusedFor> {
         let member = Member::new(newcomer.title, newcomer.address, newcomer.user);
         if let Some(words) = self.crowd.full(&member) {
@@ -305,7 +305,7 @@ impl Admission {
         let present = self.bookings.len() as u32;
         match self.policy {
             Policy::Count(most) if present >= most => Some(RefusedFor::Count { present }),
-            // With the newcomer, a fifth of all.
+            // At most a fifth of all, including the newcomer.
             Policy::Vodca if newcomer.fast && (self.fast + 1) * 5 > present + 1 => {
                 Some(RefusedFor::Fast)
             }
@@ -313,7 +313,7 @@ impl Admission {
         }
     }
 
-    /// Until the next booking ends.
+    /// A refusal until the next booking ends.
     fn refuse_for_now(&self, reason: RefusedFor) -> Refused {
         let now = self.second();
         let next = self.ends.range((now + 1, BookingId(0))..).next();
@@ -353,7 +353,7 @@ impl Admission {
         self.ends.remove(&(booking.end, id));
     }
 
-    /// The viewer pauses: others may have what they do not take. They keep their place in the crowd.
+    /// The viewer pauses: frees their booking for others. They keep their place in the crowd.
     pub fn rest(&mut self, now: u64, id: BookingId) {
         self.advance(now);
         self.unbook(id);
@@ -366,8 +366,8 @@ impl Admission {
             .is_some_and(|booking| !booking.plays.is_empty())
     }
 
-    /// The viewer resumes or seeks: books the bins `from..to` of `needs` from now on instead of what was booked. This
-    /// always succeeds; with `ask`, only if there is room, and what was booked stays if there is not.
+    /// Rebooks a viewer who resumes or seeks: the bins `from..to` of `needs`, from now on. Always
+    /// succeeds without `ask`; with it, the old booking stays if there is no room.
     ///
     /// # Errors
     /// There is no room, and the viewer has to ask.
@@ -403,8 +403,8 @@ impl Admission {
         Ok(())
     }
 
-    /// Of one resource the viewer needs what `curve` says from now on, beside other bookings for them, whether there is
-    /// room or not. What they needed of it before; nothing changes if none of it is booked for them.
+    /// Changes the viewer's need of one resource to `curve`, whether there is room or not. Returns
+    /// the previous need; `None`, without a change, if none of it is booked.
     pub fn change(
         &mut self,
         now: u64,
@@ -423,7 +423,7 @@ impl Admission {
         Some(before)
     }
 
-    /// The same, if there is room for it. False, and nothing changes, if there is not.
+    /// Does the same if there is room. If not, changes nothing and returns false.
     pub fn change_if_room(
         &mut self,
         now: u64,
@@ -446,7 +446,7 @@ impl Admission {
         overfull.is_none() && self.change(now, id, resource, curve).is_some()
     }
 
-    /// The viewer leaves.
+    /// Removes a viewer who leaves.
     pub fn end(&mut self, now: u64, id: BookingId) {
         self.advance(now);
         self.unbook(id);
@@ -456,7 +456,7 @@ impl Admission {
         }
     }
 
-    /// Viewers there are.
+    /// The number of viewers.
     pub fn viewers(&self) -> usize {
         self.bookings.len()
     }
@@ -473,7 +473,7 @@ impl Admission {
         self.calendars.keys().copied()
     }
 
-    /// Each second of each calendar holds what the bookings need of it.
+    /// Checks that each second of each calendar holds what the bookings need of it.
     #[cfg(test)]
     pub(crate) fn audit(&self) {
         for (resource, calendar) in &self.calendars {
@@ -496,7 +496,7 @@ impl Admission {
         }
     }
 
-    /// Newcomers refused since the beginning.
+    /// Newcomers refused since the start.
     pub fn refused(&self) -> u64 {
         self.refused
     }

@@ -1,4 +1,4 @@
-//! Where in the calendars plays fit.
+//! Finds room for plays in the calendars.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::capacity::Resource;
 use crate::verdict::{Newcomer, RefusedFor};
 
 impl Admission {
-    /// The quarter of its second at which a play begins: now, or with the same quarter of a later second.
+    /// The quarter of its second at which a play begins: the present one, even in a later second.
     pub(super) fn quarter_at(&self, _: Second) -> usize {
         (self.now % BINS as u64) as usize
     }
@@ -38,7 +38,7 @@ impl Admission {
         self.plays(needs, newcomer.from, newcomer.to, quarter)
     }
 
-    /// Says what is overfull, and how much, when these plays begin now.
+    /// Describes what is overbooked, and by how much, if these plays begin now.
     pub(super) fn full(
         &self,
         (resource, place): (Resource, usize),
@@ -55,7 +55,7 @@ impl Admission {
         }
     }
 
-    /// The first second of a play from `start` that cannot be had.
+    /// The first second of plays from `start` on that has no room, and the resource that lacks it.
     pub(super) fn overfull(
         &self,
         start: Second,
@@ -86,8 +86,8 @@ impl Admission {
         first
     }
 
-    /// A second after `now` in which these could begin (and `true`), or one before which they could not. It is the first such
-    /// second where that comes soon; one that comes later may be preceded by others.
+    /// A second after `now` in which these plays could begin (and `true`), or one before which they
+    /// could not. An early one is the first such second; a late one may be preceded by others.
     pub(super) fn earliest(
         &self,
         now: Second,
@@ -100,8 +100,8 @@ impl Admission {
             let Some((resource, _)) = self.overfull(start, plays, terms) else {
                 return (start, true);
             };
-            // As long as a second that even the film's quietest second would overfill lies within, there is no use
-            // in trying.
+            // While the range has a second that even the film's quietest second would overfill,
+            // trying is useless.
             let quietest = plays.iter().find(|(of, _)| *of == resource);
             let limit = self.limit(resource, terms.class).unwrap_or(u64::MAX);
             let most = limit.saturating_add(self.carry(resource, limit));
@@ -117,7 +117,7 @@ impl Admission {
             }
         }
         let fits = |start| self.overfull(start, plays, terms).is_none();
-        // Ever further, then back to where it begins to fit.
+        // Steps forward in growing strides, then back to where it begins to fit.
         let (mut no, mut step) = (start - 1, 1);
         while no + step < last && !fits(no + step) {
             (no, step) = (no + step, step * 2);

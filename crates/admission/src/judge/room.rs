@@ -1,4 +1,4 @@
-//! Who has to leave: so that another viewer can be admitted, or where there is less of a resource than there was.
+//! Which viewers have to leave: so that another can be admitted, or because capacity is reduced.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,20 +11,21 @@ use crate::capacity::Resource;
 use crate::crowd::Member;
 use crate::verdict::{BookingId, Newcomer, RefusedFor};
 
-/// Most who leave for one newcomer.
+/// Maximum number of viewers who leave for one newcomer.
 const MOST: usize = 32;
 
 /// A viewer who could be admitted if others left.
 enum Applicant<'a> {
-    /// A newcomer, who may wait for so many seconds.
+    /// A newcomer, who may wait for this many seconds.
     Newcomer(&'a Newcomer<'a>, u32),
     /// A present viewer who wants these bins of their needs from now on.
     Again(&'a [(Resource, Arc<Curve>)], (usize, usize), Terms),
 }
 
 impl Admission {
-    /// Which of `candidates` have to leave so that a newcomer can come in at `now`: taken in their order, nobody who
-    /// leaves for nothing. Empty if there is room; `None` if there is none even without them. Nothing is changed.
+    /// Which of `candidates` have to leave so that a newcomer can be admitted at `now`: taken in
+    /// their order, and nobody leaves in vain. Empty if there is room; `None` if there is none even
+    /// without them. Changes nothing.
     pub fn who_must_go(
         &mut self,
         now: u64,
@@ -36,7 +37,8 @@ impl Admission {
         self.try_without(&Applicant::Newcomer(newcomer, wait), candidates)
     }
 
-    /// The same for one who is here, and wants the bins `range` of `needs` instead of what is booked.
+    /// The same for a present viewer who wants the bins `range` of `needs` instead of what is
+    /// booked.
     pub fn who_must_go_for(
         &mut self,
         now: u64,
@@ -53,13 +55,14 @@ impl Admission {
         gone
     }
 
-    /// Who must go so that no second of the next `seconds` is overfull by what there is less of than there was, of the resources
-    /// that `counts`: the newest of the last class first.
+    /// Which viewers have to leave so that no second of the next `seconds` exceeds a reduced
+    /// capacity, for the resources that `counts` accepts: the newest of the last class first.
     pub fn too_many(&self, seconds: u64, counts: impl Fn(Resource) -> bool) -> Vec<BookingId> {
         let now = self.second();
         let mut over: BTreeMap<(Resource, Second), u64> = BTreeMap::new();
         for (resource, calendar) in &self.calendars {
-            // Seeks may overfill what is whole: nobody leaves for that. And what classes leave free is there.
+            // Seeks may overfill a resource at full capacity: nobody leaves for that. Room that
+            // classes leave free counts as available.
             let limit = self.there_is(*resource);
             let is_less = counts(*resource) && self.share(*resource) < 1000;
             let Some(limit) = limit.filter(|_| is_less) else {
@@ -122,14 +125,15 @@ impl Admission {
         fits.then_some(gone)
     }
 
-    /// What stands in the way.
+    /// The reason why the applicant cannot be admitted.
     fn hindrance(&self, wish: &Applicant<'_>) -> Option<RefusedFor> {
         let (plays, terms) = match wish {
             Applicant::Newcomer(newcomer, wait @ 1..) => {
                 let refused = self.judge(newcomer, *wait).err()?;
                 return Some(refused.reason);
             }
-            // When there would be room is not asked: that is looked for second by second.
+            // Without waiting, there is no need to find out when there would be room, which is a
+            // search second by second.
             Applicant::Newcomer(newcomer, 0) => {
                 let reason = self.turned_away(newcomer);
                 if reason.is_some() {
@@ -146,7 +150,7 @@ impl Admission {
         Some(self.full(overfull, &plays, terms.class))
     }
 
-    /// Whether it would help if this one left.
+    /// Whether it would help if this viewer left.
     fn is_in_the_way(&self, id: BookingId, hindrance: &RefusedFor, wish: &Applicant<'_>) -> bool {
         let Some(booking) = self.bookings.get(&id) else {
             return false;
@@ -174,7 +178,7 @@ impl Admission {
         }
     }
 
-    /// Takes a viewer out, as if they had left, until they are put back.
+    /// Takes a viewer out of the books, as if they had left, until they are put back.
     pub(crate) fn take_out(&mut self, id: BookingId) -> Option<TakenOut> {
         let plays = self.bookings.get(&id)?.plays.clone();
         self.unbook(id);
@@ -276,7 +280,7 @@ mod tests {
             judge.who_must_go(0, &newcomer("c", &needs), 0, &[a, b]),
             Some(vec![])
         );
-        // Rested ones hold nothing of the disk.
+        // Viewers who rest hold nothing of the disk.
         let big = [(DISK, Arc::new(Curve::new(vec![25; 4 * 600])))];
         judge.rest(0, a);
         let go = judge.who_must_go(0, &newcomer("c", &big), 0, &[a, b]);

@@ -1,4 +1,4 @@
-//! The judge against a naive one that looks at every second of every viewer.
+//! Tests the judge against a naive one that looks at every second of every viewer.
 
 use proptest::prelude::*;
 
@@ -72,7 +72,7 @@ fn who_is_willing_to_wait_is_given_the_first_second_that_fits() {
     let admitted = judge.decide(SECOND / 2, &newcomer(&needs), 10).unwrap();
     assert_eq!(admitted.starts_in, Duration::from_secs(10));
     assert_eq!(judge.load(LINK, 9), 40);
-    // It begins in the middle of the second in which the other one has ended.
+    // It begins in the middle of the second in which the other one ended.
     assert_eq!(
         (
             judge.load(LINK, 10),
@@ -136,7 +136,7 @@ fn a_pause_gives_back_and_an_admitted_viewer_may_always_go_on() {
     judge.rest(2 * SECOND, first);
     assert!(!judge.is_booked(first));
     let second = judge.decide(2 * SECOND, &newcomer(&needs), 0).unwrap().id;
-    // With asking, they are refused like anybody; without, they go on.
+    // Viewers who have to ask are refused like others; without asking, they go on.
     let refused = judge
         .rebook(3 * SECOND, first, &needs, (8, 40), true)
         .unwrap_err();
@@ -152,7 +152,7 @@ fn a_pause_gives_back_and_an_admitted_viewer_may_always_go_on() {
         [],
         "as much is there as ever was"
     );
-    // The newest goes first if one must go.
+    // If one viewer must go, the newest goes first.
     judge.set_share(LINK, 990);
     assert_eq!(judge.too_many(5, |_| true), [second]);
     judge.end(4 * SECOND, first);
@@ -279,7 +279,7 @@ proptest! {
     ) {
         let films: Vec<Arc<Curve>> = films.into_iter().map(|bins| Arc::new(Curve::new(bins))).collect();
         let mut judge = judge(Policy::Exact, limit);
-        // Loads of quarter seconds cannot be told apart within a second: both judges add up whole ones.
+        // Quarter seconds cannot be distinguished within a second: both judges add up whole ones.
         let mut naive: BTreeMap<Second, u64> = BTreeMap::new();
         let mut now = 0;
         for (wait, film, from, leave) in visits {
@@ -317,7 +317,7 @@ proptest! {
                     prop_assert!(!fits(quarter, &naive));
                     let first = (1..2000).find(|wait| fits(quarter + 4 * wait, &naive));
                     let told = refused.retry_after.as_secs();
-                    // Of places that come late, it is one of the first.
+                    // Among late places, it is one of the first.
                     let is_told = first.is_none_or(|first| told <= first || first > TRIES as u64);
                     prop_assert!(is_told, "{:?} of {:?}", refused, first);
                     if refused.is_exact {
@@ -329,8 +329,8 @@ proptest! {
     }
 }
 
-/// Quarter seconds of a film of 4.3 Mbit/s on the wire in GOPs of `gop` pictures, 25 a second, whose first is `times` as large
-/// as the others, which vary by half.
+/// Quarter seconds of a film of 4.3 Mbit/s on the wire in GOPs of `gop` pictures, 25 per second;
+/// the first picture is `times` as large as the others, which vary by half.
 fn film_of_gops(seconds: usize, gop: usize, times: u64) -> Vec<u32> {
     let mut state = 1u64;
     let mut random = move || {
@@ -361,7 +361,7 @@ fn what_is_sent_ahead_makes_up_for_pictures_that_coincide_and_fills_the_link() {
             let capacity = Capacity::unlimited().with(LINK, limit, 1000);
             let mut judge = Admission::new(Policy::Exact, capacity, Limits::default())
                 .with_ahead(Duration::from_millis(ahead));
-            // Forty within a second.
+            // Forty arrive within a second.
             let comes =
                 |nth: u64| judge.decide((1000 * 40 + nth) * SECOND / 40, &newcomer(&needs), 0);
             (0..40).map(comes).filter(Result::is_ok).count() as u64
@@ -398,7 +398,7 @@ fn what_was_overbooked_is_forgotten_when_it_cannot_be_made_up_for() {
     for _ in 0..100 {
         viewers.push(judge.decide(0, &newcomer(&needs), 0).unwrap().id);
     }
-    // They rest, others come, and they are back: 160 % for half an hour.
+    // They rest, others arrive, and then they return: 160 % for half an hour.
     for id in &viewers[..60] {
         judge.rest(SECOND, *id);
     }
@@ -457,7 +457,7 @@ proptest! {
                 loads.insert(second, judge.load(LINK, second));
             }
         }
-        // Of any run of seconds, no more is due than the link carries in it and in the time ahead.
+        // In any run of seconds, no more is due than the link carries in it and in the time ahead.
         let loads: Vec<u64> = loads.into_values().collect();
         for from in 0..loads.len() {
             let mut sum = 0;

@@ -1,14 +1,16 @@
-//! A bound for all policies that do not see future viewers.
+//! A bound for all policies that do not know future viewers.
 //!
-//! Viewers of a film come at random and independently of each other (a Poisson process), begin at its start
-//! and watch it to the end. A policy that knows how often each film is begun, and where the present viewers are,
-//! knows of a block that has just been used: with a viewer behind it, when it is used next; with nobody
-//! behind it, that the next viewer will begin after a mean time of one over the film's rate and come to it
-//! after the whole way. As long as nobody begins, nothing is learned by waiting, so it is kept until its
-//! next use or not at all. A use that is kept for costs the block's expected time in memory.
+//! Viewers of a film come at random and independently of each other (a Poisson process), begin at
+//! its start and watch it to the end. A policy that knows how often each film is begun, and where
+//! the present viewers are, knows of a block that has just been used: with a viewer behind it, when
+//! it is used next; with nobody behind it, that the next viewer will begin after a mean time of one
+//! over the film's rate, and reach it after the whole way. As long as nobody begins, waiting
+//! teaches nothing, so the block is kept until its next use or not at all. Keeping it for a use
+//! costs its expected time in memory.
 //!
-//! The memory holds a fixed number of blocks at every moment. If it only had to hold that many *on average*, it would be best
-//! to keep blocks for the uses that cost least until the average is reached. Except for chance, no policy misses less.
+//! The memory holds a fixed number of blocks at every moment. If it only had to hold that many *on
+//! average*, it would be best to keep blocks for the cheapest uses until the average is reached.
+//! Except for chance, no policy misses less.
 
 use reelway_determinism::FixedMap;
 
@@ -16,17 +18,17 @@ use super::{Event, Outcome, Requests};
 
 /// A use that a block may be kept for.
 struct Chance {
-    /// Expected seconds in memory, as known when the block was used before.
+    /// Expected seconds in memory, as known at the previous use.
     expected: f32,
-    /// Seconds it takes, of those that are counted.
+    /// Actual seconds in memory, within the counted time.
     taken: f32,
-    /// Whether the use comes while it is counted.
+    /// Whether the use is within the counted time.
     counted: bool,
 }
 
-/// The fewest misses on average of any policy that does not see the future, with room for `capacity`
-/// blocks; `None` where viewers seek, play fast or leave early, where blocks differ in size, or nobody
-/// knows how often films are begun.
+/// The fewest misses on average of any policy that does not know the future, with room for
+/// `capacity` blocks. `None` if viewers seek, play fast or leave early, if blocks differ in size,
+/// or if it is not known how often films are begun.
 pub fn bound(requests: &Requests, capacity: u64) -> Option<Outcome> {
     let starts = starts(requests)?;
     let size = requests.one_size()?;
@@ -84,7 +86,7 @@ fn starts(requests: &Requests) -> Option<Vec<Vec<f64>>> {
         return None;
     }
     let mut starts = vec![Vec::new(); requests.films.len()];
-    // What each viewer asks for next.
+    // The block that each viewer requests next.
     let mut next = FixedMap::default();
     for event in &requests.events {
         match *event {

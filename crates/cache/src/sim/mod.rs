@@ -1,12 +1,12 @@
 //! The simulator: what each policy would have missed of the same requests.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
 //! | `requests.rs` | requests ordered by time, from any source |
 //! | `workload.rs` | generated requests: films, viewers, seeks |
 //! | `trace.rs` | requests read from and written to files |
-//! | `run.rs` | a policy, or Belady's optimum, through all requests |
-//! | `bound.rs` | a bound for policies that do not see the future |
+//! | `run.rs` | runs a policy, or Belady's optimum, over all requests |
+//! | `bound.rs` | a bound for policies that do not know the future |
 
 mod bound;
 mod requests;

@@ -6,18 +6,18 @@ use reelway_determinism::FixedMap;
 
 use crate::{BlockId, Film};
 
-/// Something that happens to the cache. 24 bytes, since there are millions.
+/// An event for the cache. 24 bytes, since there are millions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
-    /// A block is asked for.
+    /// A block is requested.
     Use {
         /// Milliseconds since the beginning.
         at: u64,
-        /// Number of the block among all (see [`Requests::id`]).
+        /// Number of the block among all blocks (see [`Requests::id`]).
         object: u32,
-        /// Bytes asked for; what it weighs.
+        /// Bytes requested, which are the block's weight.
         bytes: u32,
-        /// Who asks; 0 when it is not known.
+        /// The viewer; 0 if unknown.
         viewer: u32,
         /// The viewer's speed in hundredths.
         speed: i16,
@@ -26,7 +26,7 @@ pub enum Event {
     Left {
         /// Milliseconds since the beginning.
         at: u64,
-        /// Who.
+        /// The viewer.
         viewer: u32,
     },
 }
@@ -40,26 +40,27 @@ impl Event {
     }
 }
 
-/// All that is asked for.
+/// All requests, and the catalogue they refer to.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
-    /// What there is: films in blocks, or objects of one block each.
+    /// The catalogue: films in blocks, or objects of one block each.
     pub films: Vec<Film>,
     /// Number of each film's first block.
     pub(crate) first: Vec<u32>,
-    /// What happens, in the order of time.
+    /// The events, in the order of time.
     pub events: Vec<Event>,
-    /// Events before this one are learned from but not counted.
+    /// Events before this one train the policy but are not counted.
     pub warm: usize,
-    /// Viewers who begin each film, a second, as whoever made the requests knows; empty when nobody does.
+    /// Viewers who begin each film, per second, if the source of the requests knows them; else
+    /// empty.
     pub rates: Vec<f64>,
-    /// Bytes of all that there is, each object at its largest.
+    /// Bytes of the whole catalogue, each object at its largest.
     pub catalogue: u64,
 }
 
 impl Requests {
-    /// Requests for blocks of one size in their order, of which the first `warm` are learned from but not
-    /// counted. Each block is an object of its own; who asked, and when, nobody knows.
+    /// Requests for blocks of one size in their order, of which the first `warm` train the policy
+    /// but are not counted. Each block is an object of its own; viewers and times are unknown.
     pub fn of_blocks(blocks: impl IntoIterator<Item = BlockId>, warm: usize) -> Requests {
         let mut requests = Requests {
             warm,
@@ -84,13 +85,13 @@ impl Requests {
         requests
     }
 
-    /// Blocks or objects in all.
+    /// The number of blocks or objects.
     pub fn objects(&self) -> usize {
         let last = self.first.last().zip(self.films.last());
         last.map_or(0, |(first, film)| (first + film.blocks) as usize)
     }
 
-    /// What every request weighs, if it is the same.
+    /// The weight of every request, if they are all equal.
     pub fn one_size(&self) -> Option<u32> {
         let mut sizes = self.events.iter().filter_map(|event| match event {
             Event::Use { bytes, .. } => Some(*bytes),
@@ -106,7 +107,7 @@ impl Requests {
         self.films.push(Film { blocks, duration });
     }
 
-    /// Which block of which film an object is.
+    /// The film and block of an object.
     pub fn id(&self, object: u32) -> BlockId {
         let film = self.first.partition_point(|first| *first <= object) - 1;
         BlockId {

@@ -1,4 +1,4 @@
-//! A policy, or Belady's optimum, through all requests.
+//! Runs a policy, or Belady's optimum, over all requests.
 
 use std::collections::BinaryHeap;
 use std::time::Duration;
@@ -7,19 +7,19 @@ use super::{Event, Requests};
 use crate::timetable::Timetable;
 use crate::{BlockId, Policy, Slot, Watching};
 
-/// No slot; never.
+/// No slot; also: never.
 const NONE: u32 = u32::MAX;
 
-/// What a cache would have done.
+/// The outcome of a simulated cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Requests counted.
     pub requests: u64,
-    /// Of those, how many were not in the cache.
+    /// Counted requests that were not in the cache.
     pub misses: u64,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub bytes: u64,
-    /// Of those, how many were not in the cache.
+    /// Bytes that were not in the cache.
     pub missed_bytes: u64,
 }
 
@@ -34,9 +34,9 @@ impl Outcome {
     }
 }
 
-/// The cache's memory: which slot holds what.
+/// The cache's memory: the content of each slot.
 struct Memory {
-    /// By object.
+    /// The slot of each object.
     slot: Vec<u32>,
     /// By slot: the object and its weight.
     held: Vec<(u32, u32)>,
@@ -75,8 +75,8 @@ impl Memory {
     }
 }
 
-/// Sends all requests through a cache of `capacity`, in bytes, or in objects when `unit` says that each
-/// counts as one.
+/// Sends all requests through a cache of `capacity`, in bytes, or in objects if `unit` makes each
+/// count as one.
 ///
 /// A request for more than the whole cache is a miss that changes nothing.
 pub fn run(requests: &Requests, policy: &mut dyn Policy, capacity: u64, unit: bool) -> Outcome {
@@ -133,7 +133,7 @@ pub fn run(requests: &Requests, policy: &mut dyn Policy, capacity: u64, unit: bo
     outcome
 }
 
-/// Takes one block out of the cache.
+/// Evicts one block.
 fn evict_one(policy: &mut dyn Policy, memory: &mut Memory, incoming: BlockId, now: Duration) {
     match policy.victim(incoming, &mut |_| true, now) {
         Some(slot) => memory.drop(slot),
@@ -141,8 +141,8 @@ fn evict_one(policy: &mut dyn Policy, memory: &mut Memory, incoming: BlockId, no
     }
 }
 
-/// Timetable that is told how often each film is begun instead of learning it: what learning costs shows
-/// beside it. `None` where nobody knows.
+/// Timetable that is given how often each film is begun instead of learning it: the comparison
+/// shows the cost of learning. `None` if that is not known.
 pub fn told(requests: &Requests, slots: usize) -> Option<Box<dyn Policy>> {
     if requests.rates.is_empty() {
         return None;
@@ -150,13 +150,13 @@ pub fn told(requests: &Requests, slots: usize) -> Option<Box<dyn Policy>> {
     Some(Box::new(Timetable::told(slots, &requests.rates)))
 }
 
-/// Belady's optimum: whoever knows the future throws out what is used latest. Optimal where all objects
-/// have one size.
+/// Belady's optimum, which knows the future and evicts the block that is used latest. Optimal if
+/// all objects have one size.
 pub fn belady(requests: &Requests, capacity: u64, unit: bool) -> Outcome {
     let mut outcome = Outcome::default();
     let mut memory = Memory::new(requests.objects(), capacity);
     let next = next_uses(requests);
-    // The next use of what each slot holds, and a queue of them that holds old entries too.
+    // The next use of each slot's block, and a queue of them that also holds outdated entries.
     let mut due: Vec<u32> = Vec::new();
     let mut queue: BinaryHeap<(u32, Slot)> = BinaryHeap::new();
     for (number, event) in requests.events.iter().enumerate() {
@@ -198,7 +198,7 @@ pub fn belady(requests: &Requests, capacity: u64, unit: bool) -> Outcome {
     outcome
 }
 
-/// For each event the number of the next one that uses the same object.
+/// For each event, the number of the next one that uses the same object.
 fn next_uses(requests: &Requests) -> Vec<u32> {
     let mut seen = vec![NONE; requests.objects()];
     let mut next = vec![NONE; requests.events.len()];

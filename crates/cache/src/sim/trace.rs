@@ -11,17 +11,17 @@
 //! 90.000,-,0,7              viewer 7 leaves
 //! ```
 //!
-//! Times are seconds since any moment. Viewer (a number above 0) and speed may be missing. Where no films
-//! are declared an id is any number, and what it names is an object of its own.
+//! Times are seconds since any moment. Viewer (a number above 0) and speed may be missing. If no
+//! films are declared, an id is any number, and identifies an object of its own.
 //!
 //! **oracleGeneral**, as libCacheSim writes it: records of 24 bytes, little-endian: time in seconds (4
 //! bytes), id (8), bytes (4), and the number of the next request of the same id (8, not used).
 //!
-//! **vscsi**, as VMware's tracer writes it and libCacheSim reads it: little-endian records of 32 bytes
-//! (serial number 4, bytes 4, segments 4, command 2, version 2, first block 8, time in microseconds 8) in
-//! version 1, and of 40 bytes (command 2, version 2, serial number 4, bytes 4, segments 4, first block 8,
-//! time 8, time of the answer 8) in version 2; the version is the upper byte of its field. What is asked
-//! for is named by its first block.
+//! **vscsi**, as VMware's tracer writes it and libCacheSim reads it: little-endian records of 32
+//! bytes (serial number 4, bytes 4, segments 4, command 2, version 2, first block 8, time in
+//! microseconds 8) in version 1, and of 40 bytes (command 2, version 2, serial number 4, bytes 4,
+//! segments 4, first block 8, time 8, time of the answer 8) in version 2; the version is the upper
+//! byte of its field. An object is identified by its first block.
 
 use std::io::{self, BufRead, ErrorKind, Read, Write};
 use std::time::Duration;
@@ -30,25 +30,25 @@ use reelway_determinism::FixedMap;
 
 use super::{Event, Requests};
 
-/// Requests a trace may have at most: what a machine holds in memory.
+/// Maximum number of requests in a trace, which have to fit the machine's memory.
 const MOST: usize = 100_000_000;
-/// Longest line.
+/// Maximum length of a line, in bytes.
 const LINE: u64 = 4096;
-/// Blocks of all films.
+/// Maximum number of blocks of all films.
 const MOST_BLOCKS: u64 = 1 << 31;
 
 /// Why a trace cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// Something is wrong with what a line says.
+    /// A line is invalid.
     #[error("line {line}: {what}")]
     Line {
         /// Its number, from 1.
         line: usize,
-        /// What is wrong, and what would be right.
+        /// The error, and the correct form.
         what: String,
     },
-    /// Something is wrong with the whole.
+    /// The trace as a whole is invalid.
     #[error("{0}")]
     Whole(String),
     /// It could not be read.
@@ -56,13 +56,13 @@ pub enum TraceError {
     Io(#[from] io::Error),
 }
 
-/// Requests in the making.
+/// A trace while it is read.
 #[derive(Default)]
 struct Reading {
     requests: Requests,
-    /// Objects by their names, where no films are declared.
+    /// Objects by their ids, if no films are declared.
     names: FixedMap<u64, u32>,
-    /// The most bytes asked for of each object.
+    /// The most bytes requested of each object.
     bytes: Vec<u32>,
     declared: bool,
     last: u64,
@@ -147,7 +147,7 @@ impl Reading {
         if !self.requests.events.iter().any(is_use) {
             return Err(TraceError::Whole("there is no request in it".into()));
         }
-        // Of declared films all blocks count, also those that nobody asks for.
+        // If films are declared, all their blocks count, even those that nobody requests.
         let largest = self.bytes.iter().copied().max().unwrap_or(0);
         self.requests.catalogue = match self.declared {
             true => self.requests.objects() as u64 * u64::from(largest),
@@ -167,7 +167,7 @@ impl Reading {
                     self.requests.warm = self.requests.events.len();
                     Ok(())
                 }
-                // A remark.
+                // A comment.
                 _ => Ok(()),
             };
         }
@@ -205,7 +205,7 @@ fn number<T: std::str::FromStr>(text: &str, what: &str) -> Result<T, String> {
 ///
 /// # Errors
 ///
-/// What is wrong, with its line.
+/// The trace is invalid; the error names the line.
 pub fn read_csv(mut from: impl BufRead) -> Result<Requests, TraceError> {
     let mut reading = Reading::default();
     let mut text = String::new();
@@ -235,7 +235,7 @@ pub fn read_csv(mut from: impl BufRead) -> Result<Requests, TraceError> {
 ///
 /// # Errors
 ///
-/// What is wrong, with the record's number as its line.
+/// The trace is invalid; the error names the record's number as its line.
 pub fn read_oracle_general(from: impl Read) -> Result<Requests, TraceError> {
     records(from, |record: &[u8; 24]| {
         Ok((
@@ -250,10 +250,10 @@ pub fn read_oracle_general(from: impl Read) -> Result<Requests, TraceError> {
 ///
 /// # Errors
 ///
-/// What is wrong, with the record's number as its line.
+/// The trace is invalid; the error names the record's number as its line.
 pub fn read_vscsi(mut from: impl Read) -> Result<Requests, TraceError> {
-    // Where the version stands depends on the version; both places lie in the first eight bytes of a
-    // record of version 1 or the second eight.
+    // The position of the version depends on the version: its upper byte is byte 15 of a record in
+    // version 1, and byte 3 in version 2.
     let mut head = [0; 16];
     from.read_exact(&mut head)?;
     let from = head.as_slice().chain(from);
@@ -289,7 +289,7 @@ fn u64_at(record: &[u8], at: usize) -> u64 {
     u64::from(u32_at(record, at)) | u64::from(u32_at(record, at + 4)) << 32
 }
 
-/// Requests out of records of one size, each of a time in seconds, an id and bytes.
+/// Reads requests from records of one size, each of a time in seconds, an id and bytes.
 fn records<const SIZE: usize>(
     mut from: impl Read,
     parse: impl Fn(&[u8; SIZE]) -> Result<(u64, u64, u32), String>,
@@ -322,11 +322,11 @@ fn records<const SIZE: usize>(
     reading.end()
 }
 
-/// Writes requests as a CSV trace that [`read_csv`] reads the same from, to the millisecond.
+/// Writes requests as a CSV trace from which [`read_csv`] reads the same, to the millisecond.
 ///
 /// # Errors
 ///
-/// What the writer fails with.
+/// Writing fails.
 pub fn write_csv(requests: &Requests, mut to: impl Write) -> io::Result<()> {
     for film in &requests.films {
         writeln!(to, "# film {} {}", film.blocks, film.duration.as_secs_f64())?;

@@ -8,38 +8,39 @@ use reelway_determinism::Random;
 
 use super::{Event, Requests};
 
-/// Requests a workload may make at most: what a machine holds in memory.
+/// Maximum number of requests in a workload, which have to fit the machine's memory.
 const MOST_REQUESTS: f64 = 60e6;
 
 /// Speed of fast play.
 const FAST: f64 = 8.0;
 
-/// What is to be made.
+/// The workload to generate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
     /// Films in the catalogue.
     pub films: u32,
-    /// Exponent of Zipf's law: the film of rank r is asked for in proportion to 1/r^zipf.
+    /// Exponent of Zipf's law: the film of rank r is requested in proportion to 1/r^zipf.
     pub zipf: f64,
-    /// Viewers who come, a second (a Poisson process).
+    /// Viewers who arrive per second (a Poisson process).
     pub arrivals: f64,
-    /// Length of the shortest and of the longest film; lengths lie evenly between.
+    /// Length of the shortest and of the longest film; lengths are evenly distributed between them.
     pub lengths: (Duration, Duration),
-    /// Bytes a second of film.
+    /// Bytes per second of film.
     pub bytes_per_second: u64,
     /// Bytes of a block.
     pub block: u32,
-    /// For how long viewers come.
+    /// For how long viewers arrive.
     pub duration: Duration,
-    /// How much of that at the beginning is learned from but not counted.
+    /// The part of that at the beginning that trains the policy but is not counted.
     pub warmup: Duration,
-    /// The share of viewers who leave early: at a place anywhere in the film, all places alike.
+    /// The share of viewers who leave early, at a place that is uniformly distributed over the
+    /// film.
     pub leave: f64,
-    /// Seeks a viewer, on average (a viewer seeks at most 20 times), from anywhere to anywhere.
+    /// Seeks per viewer, on average (at most 20 for any viewer), from anywhere to anywhere.
     pub seeks: f64,
     /// The share of viewers who once play a tenth of the film at eight times the speed.
     pub fast: f64,
-    /// After this long each film has another film's popularity; never, when zero.
+    /// Time after which films exchange their popularity; zero for never.
     pub shuffle: Duration,
     /// Seed of all random numbers.
     pub seed: u64,
@@ -65,17 +66,17 @@ impl Default for Workload {
     }
 }
 
-/// Why a workload cannot be made.
+/// Why a workload cannot be generated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum WorkloadError {
-    /// A number makes no sense.
+    /// A number is out of range.
     #[error("{what} is {value}: it must be {must}")]
     Value {
-        /// Which number.
+        /// The number's name.
         what: &'static str,
-        /// What it is.
+        /// Its value.
         value: f64,
-        /// What it must be.
+        /// The condition that it must meet.
         must: &'static str,
     },
     /// There would be more requests than memory holds.
@@ -87,16 +88,16 @@ pub enum WorkloadError {
     TooMany(f64),
 }
 
-/// What a viewer has still to do.
+/// What a viewer still has to do.
 #[derive(Clone, Debug)]
 struct Viewer {
     number: u32,
     film: u32,
-    /// Block that the viewer asks for next.
+    /// The block that the viewer requests next.
     block: u32,
     /// The viewer leaves before this block.
     end: u32,
-    /// Blocks at which the viewer seeks, the first last, and where to.
+    /// Blocks at which the viewer seeks, and the targets; the first seek is last.
     seeks: Vec<(u32, u32)>,
     /// Blocks that are played fast.
     fast: std::ops::Range<u32>,
@@ -188,11 +189,11 @@ impl Workload {
         }
     }
 
-    /// Makes the requests.
+    /// Generates the requests.
     ///
     /// # Errors
     ///
-    /// When a number makes no sense, or there would be too many requests.
+    /// A number is out of range, or there would be too many requests.
     pub fn make(&self) -> Result<Requests, WorkloadError> {
         self.check()?;
         let mut random = Random::new(self.seed);
@@ -221,7 +222,7 @@ impl Workload {
             let rate = |rank: u32| self.arrivals * f64::from(rank).powf(-self.zipf) / sum;
             requests.rates = (1..=self.films).map(rate).collect();
         }
-        // Which film has which rank: lengths and ranks have nothing to do with each other as it is.
+        // Which film has which rank: lengths and ranks are independent to begin with.
         let mut ranked: Vec<u32> = (0..self.films).collect();
 
         let end = self.duration.as_secs_f64();
@@ -328,7 +329,7 @@ impl Workload {
     }
 }
 
-/// A block of a film, or of the beginning of one, that has so many.
+/// A random block of a film, or of its beginning, that has this many blocks.
 fn place(random: &mut Random, blocks: u32) -> u32 {
     (random.unit() * f64::from(blocks)) as u32
 }

@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 use super::habits::{Habits, PARTS, Staying};
 use crate::{Slot, ViewerId};
 
-/// Viewers behind a block that are looked at: whoever comes after them is too late to matter.
+/// Viewers behind a block that are considered: further ones arrive too late to matter.
 const LOOK_BACK: usize = 6;
 
-/// A viewer from whom nothing is heard for this long, in seconds of film beyond a block, pauses.
+/// Silence, in seconds of film beyond a block, after which a viewer counts as paused.
 const SILENT: f64 = 120.0;
 
-/// A viewer who pauses is taken to go on after this many seconds.
+/// A paused viewer is assumed to go on after this many seconds.
 const PAUSE: f64 = 300.0;
 
-/// A film no one has described: seconds a block.
+/// Seconds per block of a film that nobody has described.
 const USUAL_BLOCK: f64 = 2.0;
 
 /// A viewer in the film, at a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Front {
-    /// When the viewer came to the block, in seconds.
+    /// When the viewer reached the block, in seconds.
     pub since: f64,
     pub speed: f64,
 }
@@ -29,17 +29,17 @@ pub(super) struct Front {
 /// fetch ahead.
 pub(super) const AHEAD: f64 = 30.0;
 
-/// Blocks that someone reads at once, one behind the other, and that may come in any order.
+/// Blocks that one reader requests at the same time, in sequence, and that may arrive in any order.
 const AT_ONCE: u32 = 16;
 
 #[derive(Debug)]
 pub(super) struct Film {
     pub blocks: u32,
-    /// Seconds a block plays.
+    /// Seconds of play per block.
     pub block_seconds: f64,
-    /// By place; the last block each has been given.
+    /// By position: the last block that each viewer was given.
     pub viewers: BTreeMap<(u32, ViewerId), Front>,
-    /// The last one unknown who used a block.
+    /// The last unknown viewer who used a block.
     pub unknown: Option<Unknown>,
     pub resident: BTreeMap<u32, Slot>,
     pub habits: Habits,
@@ -50,19 +50,19 @@ pub(super) struct Film {
     pub version: u32,
 }
 
-/// Someone of whom nothing is known but the blocks that they use.
+/// A viewer of whom nothing is known but the blocks that they use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unknown {
     /// The last block they used.
     block: u32,
-    /// When, in seconds.
+    /// When they used it, in seconds.
     at: f64,
-    /// They have used another one before.
+    /// Whether they used another one before.
     moves: bool,
 }
 
 impl Unknown {
-    /// Someone uses a block, who comes with it as far as is known.
+    /// An unknown viewer who begins with this block.
     pub fn new(block: u32, at: f64) -> Unknown {
         Unknown {
             block,
@@ -71,7 +71,8 @@ impl Unknown {
         }
     }
 
-    /// The same one, if they may have read on to this block: several blocks at once, or a part of one and then the rest.
+    /// The same viewer, if they may have read on to this block: several blocks at once, or a part
+    /// of one and then the rest.
     pub fn reads_on(self, block: u32, now: f64) -> Option<Unknown> {
         let apart = self.block.abs_diff(block);
         let moves = apart > 0 || self.moves;
@@ -100,7 +101,7 @@ impl Film {
         }
     }
 
-    /// The part of the film a block lies in.
+    /// The part of the film that contains a block.
     pub fn part(&self, block: u32) -> usize {
         (block as usize * PARTS / self.blocks.max(1) as usize).min(PARTS - 1)
     }
@@ -117,24 +118,24 @@ impl Film {
             .map(|((_, viewer), _)| *viewer)
     }
 
-    /// How long until a viewer comes to what lies `film_time` seconds ahead of them.
+    /// How long until a viewer reaches what lies `film_time` seconds ahead of them.
     fn delay(&self, front: &Front, film_time: f64, now: f64) -> f64 {
         let here = now - front.since;
-        // The viewer has not come to the next block on time: a player that pauses says nothing, and
-        // one with a long buffer asks in bursts.
+        // The viewer has not reached the next block on time: a player that pauses sends nothing,
+        // and one with a long buffer requests in bursts.
         if front.speed <= 0.0 || here * front.speed > self.block_seconds + SILENT {
             return film_time + PAUSE;
         }
         film_time / front.speed - here
     }
 
-    /// How long `block` waits for its next use, in seconds of memory spent for each use that comes of it.
+    /// How long `block` waits for its next use, in seconds of memory per resulting use.
     ///
-    /// The next use is uncertain: the viewers behind may leave before they are here, and those who have
-    /// not come yet come at random. To keep the block until some moment costs the time until it is used
-    /// or that moment, whichever is first, and brings a use with the chance that one comes by then. The
-    /// wait is the best such ratio over all moments; where a viewer is sure to come it is the time until
-    /// they are here.
+    /// The next use is uncertain: the viewers behind may leave before they arrive, and future
+    /// viewers come at random. Keeping the block until some moment costs the time until it is used
+    /// or that moment, whichever is first, and yields a use with the probability that one comes by
+    /// then. The wait is the best such ratio over all moments; if a viewer is sure to come, it is
+    /// the time until they arrive.
     pub fn wait(&self, all: &Habits, films: usize, block: u32, now: f64) -> f64 {
         let place = self.place(block);
         let mut sum = Outlook::new();
@@ -144,7 +145,7 @@ impl Film {
             let film_time = f64::from(block - behind) * self.block_seconds;
             let delay = self.delay(front, film_time, now);
             let comes = self.staying.share(self.place(*behind), place);
-            // In the order of coming; a fast one may come before one that is nearer.
+            // In the order of arrival; a fast viewer may come before a nearer one.
             let mut at = count;
             while at > 0 && coming[at - 1].0 > delay {
                 coming[at] = coming[at - 1];
@@ -153,7 +154,7 @@ impl Film {
             coming[at] = (delay.max(0.0), comes);
             count += 1;
         }
-        // Who rewinds from beyond comes to it from there.
+        // A viewer who rewinds from beyond the block reaches it from there.
         if let Some(((beyond, _), front)) = self.viewers.range((block + 1, 0)..).next()
             && front.speed < 0.0
         {
@@ -166,7 +167,7 @@ impl Film {
         let landings = self.habits.landings(all, films, now);
         let mut next = coming[..count].iter().copied().peekable();
         if landings > 0.0 {
-            // Those who land at random behind the block, the nearest first.
+            // Viewers who land at random behind the block, the nearest first.
             let part_seconds = f64::from(self.blocks) * self.block_seconds / PARTS as f64;
             let here = place * PARTS as f64;
             let mut reached = here;
@@ -187,7 +188,7 @@ impl Film {
             sum.pass(delay);
             sum.chance(comes, delay);
         }
-        // Those who begin after now are here after the whole way at the earliest.
+        // Viewers who begin after now arrive after the whole way at the earliest.
         sum.pass(f64::from(block) * self.block_seconds);
         let starts = self
             .told
@@ -197,13 +198,13 @@ impl Film {
     }
 }
 
-/// What has been summed up of the time ahead.
+/// Sums over the time ahead.
 struct Outlook {
     /// Seconds from now.
     at: f64,
-    /// Random uses a second from here on.
+    /// Random uses per second from here on.
     rate: f64,
-    /// Chance that no use has come yet.
+    /// Probability that no use has come yet.
     open: f64,
     /// Expected seconds in memory so far.
     spent: f64,
@@ -221,7 +222,7 @@ impl Outlook {
         }
     }
 
-    /// Time goes on to `to`, uses coming at the present rate.
+    /// Advances to `to`, with uses at the present rate.
     fn pass(&mut self, to: f64) {
         let seconds = to - self.at;
         if seconds <= 0.0 {
@@ -237,7 +238,7 @@ impl Outlook {
         self.at = to;
     }
 
-    /// A use comes with the chance `comes`, at `delay`.
+    /// Adds a use at `delay` that comes with the probability `comes`.
     fn chance(&mut self, comes: f64, delay: f64) {
         self.pass(delay);
         self.open *= 1.0 - comes;
@@ -246,7 +247,7 @@ impl Outlook {
         }
     }
 
-    /// For ever at the present rate.
+    /// The best ratio, with the present rate for ever after.
     fn end(mut self) -> f64 {
         if self.open < 1.0 {
             self.best = self.best.min(self.spent / (1.0 - self.open));
@@ -262,8 +263,8 @@ impl Outlook {
 mod tests {
     use super::*;
 
-    /// A film of 64 blocks of 10 s that is begun `starts` times a second, with viewers at these blocks, each since a
-    /// moment at a speed.
+    /// A film of 64 blocks of 10 s that is begun `starts` times per second, with viewers: each at a
+    /// block, since a time, at a speed.
     fn film(starts: f64, viewers: &[(u32, f64, f64)]) -> Film {
         let mut film = Film::new(&Habits::new(0.0), 0.0);
         (film.blocks, film.block_seconds, film.told) = (64, 10.0, Some(starts));
@@ -318,7 +319,7 @@ mod tests {
     fn a_block_without_viewers_waits_for_the_next_who_begins_and_for_their_way() {
         let film = film(0.01, &[]);
         assert!(near(wait(&film, 0, 0.0), 100.0));
-        // Some leave on their way of 20 blocks.
+        // Some leave on the way over 20 blocks.
         let comes = film.staying.share(0.0, 20.0 / 64.0);
         assert!(near(wait(&film, 20, 0.0), 200.0 + 100.0 / comes));
         let forgotten = self::film(0.0, &[]);
@@ -327,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_block_waits_for_the_viewer_behind_it_as_long_as_their_speed_says() {
-        // Four seconds ago the viewer came to block 10; block 14 is 40 s of film from there.
+        // The viewer reached block 10 four seconds ago; block 14 is 40 s of film from there.
         for (speed, seconds) in [(1.0, 36.0), (2.0, 16.0), (0.5, 76.0)] {
             let film = film(0.0, &[(10, 100.0, speed)]);
             let comes = film.staying.share(10.0 / 64.0, 14.0 / 64.0);
@@ -345,11 +346,11 @@ mod tests {
         let comes = |film: &Film| film.staying.share(10.0 / 64.0, 14.0 / 64.0);
         let paused = film(0.0, &[(10, 100.0, 0.0)]);
         assert!(near(wait(&paused, 14, 104.0), 340.0 / comes(&paused)));
-        // The block itself lasts 10 s, and 120 s may pass beyond it; then the viewer is due.
+        // The block itself lasts 10 s, and 120 s may pass beyond it; until then, the viewer is due.
         let silent = film(0.0, &[(10, 100.0, 1.0)]);
         assert_eq!(wait(&silent, 14, 230.0), 0.0);
         assert!(near(wait(&silent, 14, 230.5), 340.0 / comes(&silent)));
-        // At twice the speed as much film passes in half the time.
+        // At twice the speed, the same film passes in half the time.
         let fast = film(0.0, &[(10, 100.0, 2.0)]);
         assert_eq!(wait(&fast, 14, 165.0), 0.0);
         assert!(near(wait(&fast, 14, 165.5), 340.0 / comes(&fast)));
@@ -366,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_fast_viewer_from_behind_comes_before_a_slow_one_that_is_nearer() {
-        // 100 s of film at eight times the speed are 12.5 s; 20 s at a quarter are 80 s.
+        // 100 s of film take 12.5 s at eight times the speed; 20 s take 80 s at a quarter of it.
         let both = film(0.0, &[(4, 0.0, 8.0), (12, 0.0, 0.25)]);
         let comes = both.staying.share(4.0 / 64.0, 14.0 / 64.0);
         assert!(near(wait(&both, 14, 0.0), 12.5 / comes));
@@ -374,7 +375,7 @@ mod tests {
 
     #[test]
     fn six_viewers_behind_a_block_are_looked_at() {
-        // Five who pause, then one or two further back; the last is the first to come.
+        // Five who pause, then one or two further back; the last is the first to arrive.
         let paused = [
             (13, 0.0, 0.0),
             (12, 0.0, 0.0),
@@ -394,13 +395,13 @@ mod tests {
 
     #[test]
     fn a_use_that_is_not_certain_is_weighed_against_what_it_costs() {
-        // Half of the chance at 10 s: 20 s of memory for each use. A second one soon after makes it cheaper: 10 s,
-        // and half of 4 s, for three uses in four.
+        // A probability of one half at 10 s: 20 s of memory per use. A second one soon after makes
+        // it cheaper: 10 s, and half of 4 s, for three uses in four.
         let mut sum = Outlook::new();
         sum.chance(0.5, 10.0);
         sum.chance(0.5, 14.0);
         assert!(near(sum.end(), 16.0));
-        // One that comes late does not: what goes on after the best moment does not count.
+        // One that comes late does not: what follows the best moment does not count.
         let mut sum = Outlook::new();
         sum.chance(0.5, 10.0);
         sum.chance(0.5, 100.0);
@@ -412,17 +413,17 @@ mod tests {
         let mut sum = Outlook::new();
         sum.rate = 0.1;
         assert!(near(sum.end(), 10.0));
-        // A certain one at 10 s besides: (1 - 1/e) of that.
+        // A certain use at 10 s as well: (1 - 1/e) of that.
         let mut sum = Outlook::new();
         sum.rate = 0.1;
         sum.chance(1.0, 10.0);
         assert!(near(sum.end(), 6.321_205_588));
-        // None for 5 s, and then at random.
+        // None for 5 s, then random uses.
         let mut sum = Outlook::new();
         sum.pass(5.0);
         sum.rate = 0.1;
         assert!(near(sum.end(), 15.0));
-        // Half of the chance at 10 s, then at random: 10 s and half of 10 s.
+        // A probability of one half at 10 s, then random uses: 10 s and half of 10 s.
         let mut sum = Outlook::new();
         sum.chance(0.5, 10.0);
         sum.rate = 0.1;
@@ -439,7 +440,8 @@ mod tests {
         let wait = |block| film.wait(&all, 1, block, 1000.0);
         let (before, at, behind) = (wait(18), wait(21), wait(40));
         assert!(at < before && at < behind, "{before} {at} {behind}");
-        // A hundred a second land there, and are on their way for half of the part, which lasts 20 s, at most.
+        // A hundred per second land there, and are on their way for at most half of the part, which
+        // lasts 20 s.
         assert!((10.0..10.1).contains(&at), "{at}");
     }
 }

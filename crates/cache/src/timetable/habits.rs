@@ -1,17 +1,19 @@
 //! Statistics of viewers: how often a film is begun, where seeks land in it, and where viewers leave.
 //!
-//! Everything is counted with weights that decay, so that last week's hit is not this week's. Until a film has been watched often enough, the statistics of all films stand in for its own.
+//! Everything is counted with weights that decay, so that last week's hit does not count as this
+//! week's. Until a film has been watched often enough, the statistics of all films stand in for its
+//! own.
 
-/// Parts a film is divided into for counting.
+/// Parts into which a film is divided for counting.
 pub(super) const PARTS: usize = 32;
 
-/// Counts are divided by e after this many seconds: two days, over which interest in films changes.
+/// Counts are divided by e in this many seconds: two days, over which interest in films changes.
 pub(super) const MEMORY: f64 = 2.0 * 86_400.0;
 
-/// Viewers of all films whose weight a film's own viewers must match, part by part, to be believed as much.
+/// A film's own viewers count as much as those of all films, part by part, at this weight.
 const LEAN: f32 = 20.0;
 
-/// A film as often begun as this is believed half to be as popular as it looks, half as the average film.
+/// Expected starts at which a film counts half by its own starts, half as the average film.
 const LEAN_STARTS: f64 = 0.7;
 
 /// Counts of one film, or of all.
@@ -19,13 +21,13 @@ const LEAN_STARTS: f64 = 0.7;
 pub(super) struct Habits {
     /// Viewers who began at the film's start.
     pub begun: f64,
-    /// Viewers who came in the middle, by seeking or otherwise.
+    /// Viewers who began in the middle, by seeking or otherwise.
     pub landed: f64,
-    /// Of those, how many in each part.
+    /// How many of those landed in each part.
     landed_in: [f32; PARTS],
     /// Viewers who entered each part.
     been: [f32; PARTS],
-    /// Viewers who left in each part, seeking or for good.
+    /// Viewers who left in each part, by seeking or for good.
     left: [f32; PARTS],
     since: f64,
     decayed: f64,
@@ -44,7 +46,7 @@ impl Habits {
         }
     }
 
-    /// Someone begins at the film's start (`part` `None`) or lands in a part.
+    /// A viewer begins at the film's start (`part` is `None`) or lands in a part.
     pub fn came(&mut self, part: Option<usize>, now: f64) {
         self.decay(now);
         match part {
@@ -79,17 +81,17 @@ impl Habits {
         }
     }
 
-    /// Seconds of watching that the counts of `now` stand for.
+    /// Seconds of watching that the counts represent at `now`.
     fn window(&self, now: f64) -> f64 {
         MEMORY * (1.0 - (-(now - self.since) / MEMORY).exp())
     }
 
-    /// Factor that brings counts to `now`.
+    /// The factor by which counts decay until `now`.
     fn fade(&self, now: f64) -> f64 {
         (-(now - self.decayed) / MEMORY).exp()
     }
 
-    /// Starts a second of this film, where `all` are the habits of viewers of `films` films.
+    /// Starts of this film per second; `all` are the habits of viewers of `films` films.
     pub fn starts(&self, all: &Habits, films: usize, now: f64) -> f64 {
         rate(
             self.begun * self.fade(now),
@@ -100,7 +102,7 @@ impl Habits {
         )
     }
 
-    /// Landings a second in this film's middle.
+    /// Landings per second in this film's middle.
     pub fn landings(&self, all: &Habits, films: usize, now: f64) -> f64 {
         if all.landed == 0.0 {
             return 0.0;
@@ -114,12 +116,12 @@ impl Habits {
         )
     }
 
-    /// The share of all landings that a part gets.
+    /// A part's share of all landings.
     pub fn landing_share(&self, part: usize) -> f64 {
         f64::from(self.landed_in[part] + 1.0) / (self.landed + PARTS as f64)
     }
 
-    /// How viewers of this film last, where `all` are the habits of all.
+    /// How long viewers of this film stay; `all` are the habits of all viewers.
     pub fn staying(&self, all: &Habits) -> Staying {
         let mut sum = 0.0;
         let mut hazard = [0.0; PARTS + 1];
@@ -133,15 +135,16 @@ impl Habits {
     }
 }
 
-/// Events a second, from the weight of those seen in a window; leaning on the average of all films.
+/// Events per second, from the weight of those seen in a window, combined with the average of all
+/// films.
 fn rate(seen: f64, window: f64, all_seen: f64, all_window: f64, films: usize) -> f64 {
-    // The average film, one start being assumed where none was seen.
+    // The average film, with one event more than was seen.
     let average = (all_seen + 1.0) / (all_window.max(60.0) * films.max(1) as f64);
     (seen + LEAN_STARTS) / (window + LEAN_STARTS / average)
 }
 
-/// Who comes through from one place to a later one: minus the logarithm of the share that has stayed, at
-/// the parts' borders.
+/// How many viewers get from one place to a later one: minus the logarithm of the share that has
+/// stayed, at the borders of the parts.
 #[derive(Clone, Debug)]
 pub(super) struct Staying {
     hazard: [f32; PARTS + 1],
@@ -158,7 +161,7 @@ impl Staying {
         from + (to - from) * (place - part as f64)
     }
 
-    /// The share of those at `from` who come to `to` (places: 0 to 1).
+    /// The share of viewers at `from` who reach `to` (places from 0 to 1).
     pub fn share(&self, from: f64, to: f64) -> f64 {
         (self.at(from) - self.at(to)).min(0.0).exp()
     }
@@ -172,7 +175,7 @@ mod tests {
         (left - right).abs() <= 1e-3 * right.abs()
     }
 
-    /// So many starts at the same moment.
+    /// `count` starts at the same moment.
     fn begun(count: usize, since: f64, now: f64) -> Habits {
         let mut habits = Habits::new(since);
         (0..count).for_each(|_| habits.came(None, now));
@@ -181,18 +184,18 @@ mod tests {
 
     #[test]
     fn a_film_that_nobody_knows_is_begun_as_often_as_the_average_one() {
-        // One start a minute of all films together is assumed at first.
+        // At first, one start per minute of all films together is assumed.
         let all = Habits::new(0.0);
         assert!(near(Habits::new(0.0).starts(&all, 1, 0.0), 1.0 / 60.0));
         assert!(near(Habits::new(0.0).starts(&all, 50, 0.0), 1.0 / 3000.0));
-        // 99 starts in 100 s, and the one assumed: one a second.
+        // 99 starts in 100 s, and the assumed one: one per second.
         let all = begun(99, 0.0, 100.0);
         assert!(near(Habits::new(100.0).starts(&all, 20, 100.0), 0.05));
     }
 
     #[test]
     fn a_film_that_should_have_been_begun_seven_tenths_of_a_time_is_believed_half() {
-        // Ten films with 7 starts in 100 s, the assumed one among them; 3 of this one.
+        // Ten films with 7 starts in 100 s, including the assumed one; this film has 3.
         let all = begun(6, 0.0, 100.0);
         let own = begun(3, 0.0, 100.0);
         let (seen, average) = (3.0 / 100.0, 7.0 / 1000.0);
@@ -207,7 +210,7 @@ mod tests {
         // 1000/e, and the one of now.
         assert!(near(habits.begun, 368.88), "{}", habits.begun);
         assert!(near(habits.landed, 0.36788), "{}", habits.landed);
-        // What is only looked at fades, too.
+        // Counts that are only read decay, too.
         let all = begun(1_000_000, 0.0, 0.0);
         let own = begun(1_000_000, 0.0, 0.0);
         let (soon, later) = (
@@ -244,7 +247,7 @@ mod tests {
             own
         };
         assert!(near(own.landings(&all, 10, 100.0), (0.03 + 0.007) / 2.0));
-        // Each part is taken to have had one more.
+        // Each part counts as having had one more.
         assert!(near(all.landing_share(3), 7.0 / 38.0));
         assert!(near(all.landing_share(4), 1.0 / 38.0));
         assert_eq!((all.begun, all.landed), (0.0, 6.0));
@@ -256,7 +259,7 @@ mod tests {
         assert!(near(staying.share(0.0, 1.0), 0.98_f64.powi(32)));
         assert!(near(staying.share(0.0, 1.0 / 32.0), 0.98));
         assert!(near(staying.share(0.5, 0.5 + 1.0 / 32.0), 0.98));
-        // Within a part they leave evenly, and nobody comes to what is behind.
+        // Within a part they leave evenly, and places behind count as reached.
         assert!(near(staying.share(0.0, 1.0 / 64.0), 0.98_f64.sqrt()));
         assert_eq!(staying.share(0.7, 0.7), 1.0);
         assert_eq!(staying.share(0.9, 0.2), 1.0);
@@ -271,11 +274,11 @@ mod tests {
         (0..500).for_each(|_| all.left(2));
         let part = |staying: Staying| staying.share(2.0 / 32.0, 3.0 / 32.0);
         assert!(near(part(Habits::new(0.0).staying(&all)), 0.5005));
-        // None of twenty of this film: as much is believed as of all the others.
+        // None of twenty viewers of this film: they count as much as all the others.
         let mut own = Habits::new(0.0);
         (0..20).for_each(|_| own.entered(2));
         assert!(near(part(own.staying(&all)), 0.75025));
-        // If all leave, a twentieth is taken to stay.
+        // If all leave, a twentieth is assumed to stay.
         let mut own = Habits::new(0.0);
         (0..1000).for_each(|_| own.entered(2));
         (0..1000).for_each(|_| own.left(2));
@@ -289,7 +292,7 @@ mod tests {
         habits.came(Some(7), 0.0);
         habits.left(0);
         habits.left(7);
-        // One of one left in either: of two, as one more is taken to have been there.
+        // One of one left in either part: one of two, as one more is assumed to have been there.
         let staying = Habits::new(0.0).staying(&habits);
         for part in [0.0, 7.0] {
             assert!(near(staying.share(part / 32.0, (part + 1.0) / 32.0), 0.49));

@@ -1,21 +1,22 @@
 //! Timetable: evicts the block whose next viewer comes latest.
 //!
-//! In video on demand the next use of a block can be computed: the nearest viewer behind it, at their
-//! speed, unless they leave before. If nobody is behind it, it waits for a future viewer who has not come
-//! yet, and popularity says how long.
+//! In video on demand, the next use of a block can be computed: it comes from the nearest viewer
+//! behind it, at their speed, unless they leave before. If nobody is behind it, it waits for a
+//! future viewer, and popularity says how long.
 //!
-//! **How a victim is found.** Between two viewers of a film all blocks wait for the same one, the lower of
-//! the two, and the last of them waits longest. So of each such stretch one block is a candidate: the last
-//! one in memory that the stretch's *owner* (the viewer at its upper end) has passed; beyond the front
-//! viewer it is the film's last. A queue holds one entry a stretch, the longest wait first. A viewer's
-//! step renews their own entry. Other entries grow old, but waits mostly get shorter as time goes by, so
-//! that an entry taken from the queue is computed again and put back if another is before it. A decision
-//! costs a few look-ups in trees and a few waits, whatever the size of the cache.
+//! **How a victim is found.** Between two viewers of a film, all blocks wait for the same viewer,
+//! the lower of the two, and the last of them waits longest. So each such stretch has one
+//! candidate: the last block in memory that the stretch's *owner* (the viewer at its upper end) has
+//! passed; beyond the front viewer it is the film's last. A queue holds one entry per stretch, the
+//! longest wait first. When a viewer moves, their own entry is renewed. Other entries become
+//! outdated, but waits mostly get shorter with time, so an entry taken from the queue is
+//! recomputed, and put back if another precedes it. A decision costs a few look-ups in trees and a
+//! few waits, whatever the size of the cache.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
-//! | `film.rs` | a film: its viewers, its blocks in memory, how long a block waits |
-//! | `habits.rs` | what is learned of viewers |
+//! | `film.rs` | a film: its viewers, its blocks in memory, and how long a block waits |
+//! | `habits.rs` | statistics of viewers |
 
 mod film;
 mod habits;
@@ -31,10 +32,10 @@ use self::film::{AHEAD, Film, Front, Unknown};
 use self::habits::Habits;
 use crate::{BlockId, FilmId, Policy, Slot, ViewerId, Watching};
 
-/// The last block waits longest; an entry of the queue stands for it.
+/// An entry of the queue, for the last block of a stretch, which waits longest.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// Seconds, as they were when it was made.
+    /// In seconds, at the time when the entry was made.
     wait: f64,
     film: FilmId,
     /// The viewer who has passed the stretch; `None` beyond the front viewer.
@@ -64,7 +65,7 @@ impl Ord for Entry {
     }
 }
 
-/// Where a viewer is.
+/// A viewer's position.
 #[derive(Clone, Copy, Debug)]
 struct Seat {
     film: FilmId,
@@ -72,12 +73,12 @@ struct Seat {
     version: u32,
 }
 
-/// The policy.
+/// The policy `timetable`.
 #[derive(Debug)]
 pub(crate) struct Timetable {
     films: Vec<Film>,
     viewers: FixedMap<ViewerId, Seat>,
-    /// What each slot holds.
+    /// The block in each slot.
     slots: Vec<Option<BlockId>>,
     queue: BinaryHeap<Entry>,
     all: Habits,
@@ -97,7 +98,7 @@ impl Timetable {
         }
     }
 
-    /// One that is told how often each film is begun, in viewers a second.
+    /// A policy that is given how often each film is begun, in viewers per second.
     pub fn told(slots: usize, starts: &[f64]) -> Timetable {
         let mut policy = Timetable::new(slots);
         for (film, starts) in starts.iter().enumerate() {
@@ -113,7 +114,7 @@ impl Timetable {
         &mut self.films[film as usize]
     }
 
-    /// The stretch's last block in memory for which `evictable` is true.
+    /// The stretch's last block in memory that is `evictable`.
     fn candidate(
         &self,
         film: FilmId,
@@ -143,7 +144,7 @@ impl Timetable {
         self.films[film as usize].wait(&self.all, self.films.len(), block, now)
     }
 
-    /// Makes a stretch's entry anew.
+    /// Makes a new entry for a stretch.
     fn renew(&mut self, film: FilmId, owner: Option<ViewerId>, now: f64) {
         let version = match owner {
             Some(viewer) => match self.viewers.get_mut(&viewer) {
@@ -166,7 +167,7 @@ impl Timetable {
         }
     }
 
-    /// Renews the stretch that `block` lies in.
+    /// Renews the stretch that contains `block`.
     fn renew_around(&mut self, film: FilmId, block: u32, now: f64) {
         let owner = self.films[film as usize].owner(block);
         self.renew(film, owner, now);
@@ -182,7 +183,7 @@ impl Timetable {
         }
     }
 
-    /// Throws away old entries when most are old.
+    /// Drops outdated entries when most are outdated.
     fn tidy(&mut self) {
         if self.queue.len() > 64 + 4 * (self.viewers.len() + self.films.len()) {
             let mut queue = std::mem::take(&mut self.queue);
@@ -191,7 +192,7 @@ impl Timetable {
         }
     }
 
-    /// Counts someone who comes to a film at `block`.
+    /// Counts a viewer who comes to a film at `block`.
     fn came(&mut self, film: FilmId, block: u32, now: f64) {
         let shape = &mut self.films[film as usize];
         let part = (block > 0).then(|| shape.part(block));
@@ -200,7 +201,7 @@ impl Timetable {
         shape.staying = shape.habits.staying(&self.all);
     }
 
-    /// Takes a viewer from their position.
+    /// Removes a viewer from their position.
     fn stand_up(&mut self, viewer: ViewerId, seat: Seat, now: f64) {
         let film = &mut self.films[seat.film as usize];
         film.viewers.remove(&(seat.block, viewer));
@@ -213,7 +214,7 @@ impl Timetable {
         self.renew_around(seat.film, seat.block, now);
     }
 
-    /// Whether a viewer's new place cannot have been reached by playing on.
+    /// Whether a viewer cannot have reached their new position by playing on.
     fn is_seek(film: &Film, from: u32, front: Front, to: u32, now: f64) -> bool {
         let film_time = (f64::from(to) - f64::from(from)) * film.block_seconds;
         let played = (now - front.since) * front.speed;
@@ -225,7 +226,8 @@ impl Timetable {
         }
     }
 
-    /// Notes that the block in a slot is used by someone unknown: who reads on, several blocks at once, has come once.
+    /// Notes that an unknown viewer uses a block. One who reads on, several blocks at once, counts
+    /// once.
     fn used(&mut self, id: BlockId, now: f64) {
         let film = &mut self.films[id.film as usize];
         if !film.viewers.is_empty() {
@@ -304,7 +306,7 @@ impl Policy for Timetable {
         now: Duration,
     ) -> Option<Slot> {
         let now = now.as_secs_f64();
-        // Popularity fades without anything happening: each film's turn comes.
+        // Popularity fades even if nothing happens: the films take turns.
         if !self.films.is_empty() {
             self.turn = (self.turn + 1) % self.films.len();
             self.renew(self.turn as FilmId, None, now);
@@ -375,8 +377,8 @@ impl Policy for Timetable {
                     version,
                 },
             );
-            // Overtaken viewers own blocks now that were this viewer's; so do viewers ahead of the old position, if this
-            // one plays backwards.
+            // Viewers who were overtaken now own blocks that were this viewer's; if this viewer
+            // plays backwards, so do viewers ahead of the old position.
             let (low, high) = (seat.block.min(block), seat.block.max(block));
             let shape = &self.films[film as usize];
             let overtook = shape
@@ -407,7 +409,7 @@ impl Policy for Timetable {
             );
         }
         self.renew(film, Some(viewer), now);
-        // The stretch beyond the viewer was partly the predecessor's, if this is the front viewer now.
+        // If this is the front viewer now, the stretch beyond them was partly the predecessor's.
         if self.films[film as usize].owner(block + 1).is_none() {
             self.renew(film, None, now);
         }

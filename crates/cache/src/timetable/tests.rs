@@ -1,4 +1,4 @@
-//! What Timetable evicts, and how near to the optimum it comes.
+//! Which blocks Timetable evicts, and how close it comes to the optimum.
 
 use std::time::Duration;
 
@@ -21,11 +21,11 @@ fn at(block: u32) -> Watching {
     }
 }
 
-/// Blocks 0 to 99 of a film in the slots of the same numbers.
+/// Blocks 0 to 99 of a film in slots with the same numbers.
 fn whole_film() -> Timetable {
     let mut policy = Timetable::new(100);
     policy.film(0, FILM, Duration::ZERO);
-    // Someone asks for them: blocks nobody is known to watch count as so many visits.
+    // A viewer requests them: blocks without a known viewer would each count as a visit.
     policy.watch(9, at(0), Duration::ZERO);
     for block in 0..100 {
         policy.insert(block, BlockId { film: 0, block }, 1, Duration::ZERO);
@@ -49,7 +49,7 @@ fn what_nobody_is_behind_goes_first_then_what_the_nearest_viewer_reaches_last() 
     assert_eq!(victim(&mut policy), Some(60));
     assert_eq!(victim(&mut policy), Some(59));
     policy.left(2, Duration::from_secs(601));
-    // Nobody is nearer to the end now than viewer 1.
+    // Now nobody is nearer to the end than viewer 1.
     assert_eq!(victim(&mut policy), Some(99));
 }
 
@@ -63,7 +63,8 @@ fn a_seek_back_keeps_what_lies_before_the_viewer() {
 
 #[test]
 fn a_jump_is_a_seek_if_playing_on_and_reading_ahead_do_not_explain_it() {
-    // 30 s of film ahead, more at a higher speed, and four blocks at least; ten seconds have passed.
+    // 30 s of film ahead, more at a higher speed, and at least four blocks; ten seconds have
+    // passed.
     for (block_seconds, speed, to, is_seek) in [
         (1.0, 1.0, 100, false),
         (1.0, 1.0, 99, true),
@@ -117,7 +118,7 @@ fn someone_unknown_who_reads_a_whole_film_has_come_to_it_once() {
         policy.insert(slot, BlockId { film, block }, 1, Duration::from_secs(now));
         now += 1;
     };
-    // All of one film is read, several blocks at once; another one is begun three times.
+    // All of one film is read, several blocks at once; another film is begun three times.
     for block in 0..1000 {
         insert(&mut policy, whole, block ^ 3, block);
     }
@@ -171,12 +172,12 @@ fn it_misses_little_more_than_the_optimum_and_far_less_than_lru() {
     assert!(lru / best > 1.2, "{}", lru / best);
 }
 
-/// What viewers may do next.
+/// The next action of viewers.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Someone begins a film.
+    /// A viewer begins a film.
     Begin(u32),
-    /// All play on for so many blocks.
+    /// All play on for this many blocks.
     Play(u32),
 }
 
@@ -191,9 +192,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// The model asks every block how long it waits; the policy finds who waits longest in its queue. All
-    /// watch to the end: where viewers leave or seek, what is learned of them changes waits between two
-    /// looks at an entry, and the victim is only nearly the longest.
+    /// The model asks every block how long it waits; the policy finds the longest wait in its
+    /// queue. All viewers watch to the end: where viewers leave or seek, what is learned changes
+    /// waits between two looks at an entry, and the victim's wait is only nearly the longest.
     #[test]
     fn the_victim_waits_as_long_as_any_block(steps in steps(), capacity in 10..120u32) {
         let mut policy = Timetable::told(capacity as usize, &[1e-3, 3e-4, 1e-4, 1e-5]);

@@ -1,4 +1,4 @@
-//! Models of ARC and S3-FIFO, which remember what they threw out.
+//! Models of ARC and S3-FIFO, which remember evicted blocks.
 
 use crate::{Model, out};
 
@@ -26,8 +26,8 @@ impl Arc {
 }
 
 impl Model for Arc {
-    // The paper's figure 4, case by case. Its REPLACE takes from T2 although that may be empty, and from a
-    // cache that is not full; it cannot be both here, since nothing is removed.
+    // The paper's figure 4, case by case. Its REPLACE takes from T2 even if that is empty, and from
+    // a cache that is not full; here it cannot be both, since nothing is removed.
     fn ask(&mut self, block: u32) -> bool {
         let full = self.t1.len() + self.t2.len() == self.capacity;
         if out(&mut self.t1, block) || out(&mut self.t2, block) {

@@ -77,7 +77,7 @@ pub struct Ons {
     pub new_most: usize,
     pub old_most: usize,
     pub promotion: u32,
-    /// Least recently used first, with hits.
+    /// Least recently used first, with their hits.
     pub new: Vec<(u32, u32)>,
     pub old: Vec<(u32, u32)>,
 }
@@ -118,7 +118,7 @@ impl Model for Ons {
 pub struct WTinyLfu {
     pub capacity: usize,
     pub window_most: usize,
-    /// After so many uses all counts are halved.
+    /// Uses after which all counts are halved.
     pub sample: u64,
     pub uses: u64,
     pub counts: HashMap<u32, u8>,
@@ -161,7 +161,7 @@ impl WTinyLfu {
             (None, old) => old.unwrap(),
         };
         for list in [&mut self.window, &mut self.probation, &mut self.protected] {
-            // Who has just come into probation is not who goes.
+            // The block that has just entered probation is not the one that goes.
             out(list, gone);
         }
     }

@@ -44,7 +44,7 @@ impl Model for OneList {
                 _ => drop(self.list.remove(0)),
             }
         }
-        // The hand that had come to the end begins anew only when it is needed: not at the newcomer.
+        // A hand at the end starts again only when it is needed: not at the newcomer.
         if self.kind == "sieve" && self.hand >= self.list.len() {
             self.hand = 0;
         }

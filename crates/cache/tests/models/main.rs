@@ -1,6 +1,6 @@
-//! Each policy against a model of it that is too simple to be wrong: vectors, searched from end to end.
-//! And what holds for all of them, whatever is done. Timetable's model needs its insides, and lies with it
-//! (`src/timetable/tests.rs`).
+//! Tests each policy against a model that is too simple to be wrong: vectors, searched from end to
+//! end. Also tests invariants of all policies under any sequence of steps. Timetable's model needs
+//! its internals, and is next to it (`src/timetable/tests.rs`).
 
 mod adaptive;
 mod frequency;
@@ -36,7 +36,7 @@ impl Cache {
         Cache::counting(name, capacity, capacity)
     }
 
-    /// One whose policy believes that it counts for so many slots.
+    /// A cache whose policy is made for `slots` slots.
     fn counting(name: &str, capacity: usize, slots: usize) -> Cache {
         let spec: Spec = name.parse().expect("a policy");
         Cache {
@@ -50,7 +50,7 @@ impl Cache {
         }
     }
 
-    /// Whether a victim was found; it is looked at closely.
+    /// Evicts a block and checks the victim. Returns whether there was one.
     fn evict(&mut self, incoming: BlockId) -> bool {
         let pinned = &self.pinned;
         let victim = self
@@ -76,7 +76,7 @@ impl Cache {
         true
     }
 
-    /// Asks for a block; whether it was there. Not read where there is no room.
+    /// Requests a block. Returns whether it was cached; it is not read if there is no room.
     fn ask(&mut self, id: BlockId) -> bool {
         self.now += Duration::from_secs(1);
         if let Some(slot) = self.slots.get(&id) {
@@ -100,13 +100,13 @@ impl Cache {
     }
 }
 
-/// A model: all it knows of the blocks in it, in whatever order it likes.
+/// A model of a policy, with the blocks it holds in any form.
 trait Model {
-    /// Asks for a block; whether it was there.
+    /// Requests a block. Returns whether it was cached.
     fn ask(&mut self, block: u32) -> bool;
 }
 
-/// Takes `block` out of a list; whether it was there.
+/// Removes `block` from a list. Returns whether it was there.
 fn out(list: &mut Vec<u32>, block: u32) -> bool {
     let at = list.iter().position(|other| *other == block);
     at.map(|at| list.remove(at)).is_some()
@@ -192,11 +192,11 @@ const MODELLED: [&str; 14] = [
     "w-tinylfu:window=0.3",
 ];
 
-/// Slots that W-TinyLFU's sketch is made for here: so many that it counts the blocks asked for exactly,
-/// and so few that its counts are halved now and then.
+/// Slots for which W-TinyLFU's sketch is made here: enough that it counts the requested blocks
+/// exactly, and few enough that its counts are halved now and then.
 const COUNTED: usize = 50;
 
-/// Blocks asked for: some of them much more often than others, now and then a run.
+/// Requested blocks: some much more often than others, with occasional runs.
 fn blocks() -> impl Strategy<Value = Vec<u32>> {
     let some = prop_oneof![
         3 => (0..6u32).prop_map(|block| vec![block]),
@@ -206,7 +206,7 @@ fn blocks() -> impl Strategy<Value = Vec<u32>> {
     prop::collection::vec(some, 0..200).prop_map(|parts| parts.concat())
 }
 
-/// What may happen to a cache.
+/// A step in a cache's life.
 #[derive(Clone, Debug)]
 enum Step {
     Ask(BlockId),

@@ -1,4 +1,4 @@
-//! What viewers of a film hold in memory along its time.
+//! The memory that viewers of a film hold along its time.
 
 use reelway_media::{Nanos, TimedSample, Title};
 
@@ -7,27 +7,28 @@ use crate::curve::{BIN, BINS, Curve};
 /// How a film is read for its viewers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// Bytes of a block of the pool, all of which are held while any are.
+    /// Bytes of a block of the pool, which is held as a whole while any of its bytes are.
     pub block: u64,
-    /// How long before it is due a group is read at most; never before the group before it is being sent.
+    /// How long before it is due a group is read at most; never before the previous group is being
+    /// sent.
     pub ahead: Nanos,
 }
 
 /// Memory held along a film's time.
 pub(super) struct HeldMemory {
-    /// Quarter seconds of the film.
+    /// Number of quarter seconds of the film.
     pub(super) bins: usize,
     reading: Reading,
-    /// What is held when.
+    /// Which blocks are held, and when.
     all: Vec<Hold>,
 }
 
 /// Blocks that are held for a group.
 struct Hold {
-    /// Quarter seconds, from the first to before the last.
+    /// Quarter seconds: the first, and the end.
     from: u32,
     to: u32,
-    /// Blocks of the file, from the first to before the last.
+    /// Blocks of the file: the first, and the end.
     low: u32,
     high: u32,
 }
@@ -42,7 +43,7 @@ impl HeldMemory {
         }
     }
 
-    /// A group is held from when it is read to its own end.
+    /// Adds a group, which is held from when it is read to its own end.
     pub(super) fn group(&mut self, begins: &[Nanos], group: usize, samples: &[TimedSample]) {
         let filled = || {
             let all = samples.iter().map(|sample| sample.sample.bytes());
@@ -57,7 +58,7 @@ impl HeldMemory {
         self.hold(begins, group, (low, high));
     }
 
-    /// These bytes of the file are held for a group.
+    /// Adds bytes of the file that are held for a group.
     pub(super) fn hold(&mut self, begins: &[Nanos], group: usize, (low, high): (u64, u64)) {
         let of = |number: usize| begins.get(number).copied();
         let before = of(group.saturating_sub(1)).unwrap_or(0);
@@ -98,9 +99,10 @@ impl HeldMemory {
     }
 }
 
-/// Where groups lie in a file in which what is due at the same time lies side by side, as in nearly all.
+/// Where groups lie in a file that stores side by side what is due at the same time, as nearly all
+/// do.
 pub(super) struct SideBySide {
-    /// When groups of any track begin, and the bytes of all before each.
+    /// When the groups of all tracks begin, and the bytes of all groups before each.
     begins: Vec<(Nanos, u64)>,
     all: u64,
 }

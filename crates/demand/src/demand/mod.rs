@@ -1,4 +1,4 @@
-//! What a film's tracks need, from the sample table alone: known as soon as the film is indexed.
+//! The needs of a film's tracks, from the sample table alone: known as soon as the film is indexed.
 
 mod held;
 mod shares;
@@ -14,11 +14,12 @@ use crate::curve::{BIN, Counted, Curve, runs};
 
 pub use self::held::Reading;
 
-/// What a frame of Ethernet takes beside the IP packet: header 14, check sequence 4, preamble 8, and the
-/// gap to the next, 12 (IEEE 802.3). Counted so that a link of 100 Mbit/s is full at 100 Mbit/s.
+/// What a frame of Ethernet takes in addition to the IP packet: header 14, check sequence 4,
+/// preamble 8, and the gap to the next, 12 (IEEE 802.3). Counted so that a link of 100 Mbit/s is
+/// full at 100 Mbit/s.
 pub const ETHERNET: u32 = 14 + 4 + 8 + 12;
 
-/// How media gets to the viewer.
+/// How media reaches the viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Carriage {
     /// RTP over UDP and IPv4.
@@ -32,12 +33,13 @@ pub enum Carriage {
 }
 
 impl Carriage {
-    /// Bytes on the wire of `bytes` of media that make `packets` of RTP: with the headers of RTP, UDP or TCP, IP and
-    /// Ethernet.
+    /// Bytes on the wire for `bytes` of media in `packets` RTP packets, with the headers of RTP,
+    /// UDP or TCP, IP and Ethernet.
     pub fn wire(self, bytes: u32, packets: u32) -> u32 {
         const RTP: u32 = 12;
         const UDP: u32 = 8;
-        // TCP with timestamps over IPv6, the longer of the two: 1428 bytes of a packet of 1500.
+        // TCP with timestamps over IPv6, which has the longer header: 1428 bytes of a packet of
+        // 1500.
         const TCP: u64 = 1500 + ETHERNET as u64;
         const OF_TCP: u64 = 1500 - 40 - 32;
         let in_tcp = |bytes: u64| u32::try_from((bytes * TCP).div_ceil(OF_TCP)).unwrap_or(u32::MAX);
@@ -48,9 +50,9 @@ impl Carriage {
         match self {
             Carriage::UdpV4 => datagram(20),
             Carriage::UdpV6 => datagram(40),
-            // Four bytes of RTSP's frame (RFC 2326 section 10.12).
+            // Four bytes of RTSP's framing (RFC 2326 section 10.12).
             Carriage::Tcp => in_tcp(u64::from(bytes) + u64::from(packets) * u64::from(RTP + 4)),
-            // Boxes of a fragment take about 12 bytes a sample.
+            // The boxes of a fragment take about 12 bytes per sample.
             Carriage::Http => in_tcp(u64::from(bytes) + u64::from(packets) * 4),
         }
     }
@@ -63,7 +65,7 @@ struct TrackDemand {
     packets: Vec<u32>,
 }
 
-/// The same, kept.
+/// The same in its stored form.
 #[derive(Debug)]
 struct Kept {
     bytes: Packed,
@@ -100,23 +102,25 @@ impl Packed {
     }
 }
 
-/// What a film needs. Made once for a film, by one pass over its sample table.
+/// The needs of a film, computed once by one pass over its sample table.
 #[derive(Debug)]
 pub struct Demand {
     tracks: Vec<Kept>,
-    /// Quarter seconds of the film.
+    /// Number of quarter seconds of the film.
     bins: usize,
-    /// Quarter seconds that a number of the tracks stands for.
+    /// Quarter seconds per number of the tracks.
     span: usize,
-    /// Bytes of memory held, a quarter of them in each quarter second, so that a second's sum is their mean.
+    /// Bytes of memory held, a quarter of them in each quarter second, so that a second's sum is
+    /// their mean.
     held: Arc<Curve>,
     /// Bytes of the largest GOP.
     largest: u32,
-    /// Bytes of the file, and of the tracks, where these do not lie in it as they are played: all of it is read for them.
+    /// Bytes of the file and of the tracks, if they are not stored in it as they are played: all of
+    /// it is read for them.
     of_file: Option<(u64, u64)>,
-    /// The tracks a player takes that says nothing: the first picture, the first sound.
+    /// The tracks that a player takes by default: the first picture, the first sound.
     usual: Vec<usize>,
-    /// Bytes of the file that must have been read.
+    /// Bytes of the file that must be read.
     read: Arc<Curve>,
 }
 
@@ -130,11 +134,12 @@ impl Bytes for NoBytes {
 }
 
 impl Demand {
-    /// What `title` needs; `payload` says how large its packets are.
+    /// The needs of `title`; `payload` gives the size of its packets.
     ///
-    /// Where the packets of a film's groups have been counted, that is what they are. Elsewhere, packets of pictures are
-    /// reckoned from the samples' sizes, as if each were a single NAL unit, with one packet more at a sync sample
-    /// (parameter sets): the film's bytes need not be read. That is exact but for pictures of several slices.
+    /// If the packets of a film's groups have been counted, the counts are used. If not, packets of
+    /// pictures are estimated from the samples' sizes, as if each were a single NAL unit, with one
+    /// packet more at a sync sample (parameter sets), so that the film's bytes need not be read.
+    /// That is exact except for pictures of several slices.
     ///
     /// # Errors
     /// The sample table cannot be read.
@@ -185,8 +190,8 @@ impl Demand {
         Ok(Demand::new(title, tracks, &mut held))
     }
 
-    /// The same from the table of groups alone, which is in memory: each group's bytes are spread evenly over its time.
-    /// For the moment in which a film is opened and its samples have not been read yet.
+    /// The same from the table of groups alone, which is in memory: each group's bytes are spread
+    /// evenly over its time. Used while a film is open and its samples have not been read yet.
     pub fn rough(title: &Title, payload: PayloadOptions, reading: Reading) -> Demand {
         let bins = usize::try_from(title.duration.max(0) / BIN).unwrap_or(0) + 1;
         let mut held = HeldMemory::new(bins, reading);
@@ -207,7 +212,7 @@ impl Demand {
                 let bytes = u64::from(group.bytes);
                 let packets = match track.kind {
                     Kind::Video => bytes / room + u64::from(group.count),
-                    // Several frames of sound go into a packet.
+                    // A packet holds several frames of sound.
                     Kind::Audio => (bytes / room + 1).max(u64::from(group.count) / 4),
                 };
                 let counted = counted.filter(|counted| counted.packets > 0);
@@ -249,8 +254,8 @@ impl Demand {
         .with_read()
     }
 
-    /// The same in little memory (some 30 KB for a film of two hours, of some 600): what each run of `span` quarter
-    /// seconds needs, which is never less.
+    /// The same in little memory (some 30 KB for a film of two hours, instead of some 600): the
+    /// need of each run of `span` quarter seconds, which is never less.
     ///
     /// # Panics
     /// It is coarse already, or `span` is 0.
@@ -275,24 +280,25 @@ impl Demand {
         .with_read()
     }
 
-    /// Bytes of memory that a viewer holds who shares none of it: the blocks under the group that is sent and, from when that
-    /// is read, under the next one, of all tracks; a block that several of them need is held once.
+    /// Bytes of memory that a viewer holds who shares none of it: for all tracks, the blocks of the
+    /// group that is being sent and, once it is read, of the next one. A block that several of them
+    /// need is held once.
     pub fn memory(&self) -> Arc<Curve> {
         self.held.clone()
     }
 
-    /// Two buffers of the film's largest GOP, as the VODCA paper reckons.
+    /// Two buffers of the film's largest GOP, by the VODCA paper's rule.
     pub fn two_groups(&self) -> Arc<Curve> {
         Arc::new(self.held.flattened(self.largest.saturating_mul(2)))
     }
 
-    /// What a player takes that chooses nothing: picture and the first sound.
+    /// The tracks that a player takes by default: picture and the first sound.
     pub fn usual_tracks(&self) -> &[usize] {
         &self.usual
     }
 
-    /// Bytes on the wire of these tracks (indices in `Title::tracks`) along the film's time. Made anew each time: it takes
-    /// as long as the film has quarter seconds.
+    /// Bytes on the wire of these tracks (indices in `Title::tracks`) along the film's time.
+    /// Computed anew on each call, in time proportional to the film's length.
     pub fn wire(&self, tracks: &[usize], carriage: Carriage) -> Curve {
         let mut tracks = tracks.to_vec();
         tracks.sort_unstable();
@@ -301,12 +307,12 @@ impl Demand {
         self.curve(self.sums(tracks.into_iter(), need))
     }
 
-    /// Bytes of the file that must have been read: of all tracks, which lie side by side in its blocks.
+    /// Bytes of the file that must be read: of all tracks, which lie side by side in its blocks.
     pub fn disk(&self) -> Arc<Curve> {
         self.read.clone()
     }
 
-    /// With what must be read.
+    /// Sets what must be read.
     fn with_read(mut self) -> Demand {
         let mut sums = self.sums(0..self.tracks.len(), |bytes, _| bytes);
         if let Some((file, bytes)) = self.of_file {
@@ -319,7 +325,7 @@ impl Demand {
         self
     }
 
-    /// What these tracks need together.
+    /// The sum of these tracks' needs.
     fn sums(
         &self,
         tracks: impl Iterator<Item = usize>,
@@ -364,7 +370,8 @@ fn largest_gop(track: &reelway_media::Track) -> u32 {
 }
 
 impl TrackDemand {
-    /// Lays bytes and packets evenly into the quarter seconds from `start` to `end`, each of them once.
+    /// Spreads bytes and packets evenly over the quarter seconds from `start` to `end`, each of
+    /// them once.
     fn spread(&mut self, start: Nanos, end: Nanos, bytes: u64, packets: u64) {
         let count = ((end - start) / BIN).max(1);
         let part = |all: u64, nth: i64| (u128::from(all) * nth as u128 / count as u128) as u64;
@@ -375,7 +382,7 @@ impl TrackDemand {
     }
 
     fn add(&mut self, due: Nanos, bytes: u64, packets: u64) {
-        // What lies beyond the film's ends counts at them.
+        // Times beyond the film's ends count at its ends.
         let last = self.bytes.len().saturating_sub(1);
         let bin = usize::try_from(due.max(0) / BIN).unwrap_or(last).min(last);
         let grow = |to: Option<&mut u32>, by: u64| {

@@ -1,4 +1,4 @@
-//! What each sample of a picture's group takes over RTP.
+//! What each sample of a group of pictures takes over RTP.
 
 use reelway_media::{GroupPackets, TimedSample};
 use reelway_rtp::PayloadOptions;
@@ -10,8 +10,8 @@ pub(super) struct Share {
     pub packets: u64,
 }
 
-/// What is sent for each of a group's samples, in order. Where the group's packets have been counted, they are divided among its
-/// samples; elsewhere each sample is reckoned from its size.
+/// What is sent for each of a group's samples, in order. If the group's packets have been counted,
+/// they are divided among its samples; if not, each sample is estimated from its size.
 pub(super) fn shares(
     samples: &[TimedSample],
     payload: PayloadOptions,
@@ -52,7 +52,8 @@ fn part(counted: u32, so_far: u64, all: u64) -> u64 {
     (u128::from(counted) * u128::from(so_far) / u128::from(all.max(1))) as u64
 }
 
-/// A picture as if it were a single NAL unit, with one packet more where it is a sync sample (parameter sets).
+/// Estimates a picture as a single NAL unit, with one packet more for a sync sample (parameter
+/// sets).
 fn reckoned(sample: &TimedSample, payload: PayloadOptions) -> Share {
     // A fragment has a header of two or three bytes (RFC 6184 section 5.8, RFC 7798 section 4.4.3).
     const FRAGMENT: u64 = 3;

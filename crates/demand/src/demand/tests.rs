@@ -1,4 +1,4 @@
-//! Demand against sums made sample by sample.
+//! Tests demand against sums made sample by sample.
 
 use proptest::prelude::*;
 use reelway_media::{
@@ -16,10 +16,10 @@ const READING: Reading = Reading {
     ahead: SECOND,
 };
 
-/// Ticks a second of all tracks.
+/// Ticks per second of all tracks.
 const SCALE: u32 = 1000;
 
-/// A picture: its bytes, how long it is shown (ms), whether it is a sync sample.
+/// A picture: its bytes, its duration in ms, and whether it is a sync sample.
 type Frame = (u32, u32, bool);
 
 fn track(id: u32, kind: Kind, frames: &[Frame], from: u64, shift: i64) -> (FilmTrack, SampleTable) {
@@ -93,7 +93,7 @@ proptest! {
         let payload = PayloadOptions::default();
         let demand = Demand::of(&title, &vec![first_table, second_table], payload, READING).unwrap();
 
-        // From the groups alone: the same bytes, and hardly another number of packets.
+        // From the groups alone: the same bytes, and nearly the same number of packets.
         let rough = Demand::rough(&title, payload, READING);
         prop_assert_eq!(rough.disk().total(), demand.disk().total());
         prop_assert_eq!(rough.disk().bins().len(), demand.disk().bins().len());
@@ -108,7 +108,7 @@ proptest! {
         ];
         for (more, less) in pairs {
             prop_assert_eq!(more.len(), less.len());
-            // Rounded up to bytes by headers, one or two a quarter second.
+            // Headers round up to whole bytes, by one or two per quarter second.
             let second = |bins: &[u32]| bins.iter().map(|bin| u64::from(*bin)).sum::<u64>() + 8;
             let (more, less) = (more.bins(), less.bins());
             for (more, less) in more.windows(BINS).zip(less.windows(BINS)) {
@@ -116,7 +116,7 @@ proptest! {
             }
         }
 
-        // From the disk: the film's bytes, each once, where its sample is due.
+        // From the disk: each of the film's bytes once, when its sample is due.
         let disk = demand.disk();
         prop_assert_eq!(disk.bins().len() as i64, title.duration / BIN + 1);
         let last = disk.bins().len() - 1;
@@ -129,7 +129,7 @@ proptest! {
                 dts += i64::from(*duration);
             }
         }
-        // Sound is packed with what comes before it and may leave at that frame's time.
+        // Sound is packed with what comes before it, and may leave at that frame's time.
         let all: u64 = wanted.iter().sum();
         prop_assert_eq!(disk.total(), all);
         let mut of_film = 0;
@@ -139,7 +139,8 @@ proptest! {
             prop_assert!(due >= of_film, "late at {}", at);
         }
 
-        // On the wire: never less than the bytes, and for the picture all headers of the fewest packets.
+        // On the wire: never less than the bytes and, for the picture, all headers of the fewest
+        // packets.
         let picture_only = demand.wire(&[0], Carriage::UdpV4);
         let headers = u64::from(12 + 8 + 20 + ETHERNET);
         let fewest: u64 = picture
@@ -147,11 +148,12 @@ proptest! {
             .map(|(size, ..)| u64::from(*size).div_ceil(payload.max_payload as u64))
             .sum();
         prop_assert!(picture_only.total() >= of_picture + fewest * headers);
-        // At most a packet more a picture, and one a sync sample, and what the fragments' headers take.
+        // At most one packet more per picture, one per sync sample, and what the fragments' headers
+        // take.
         let most = fewest + 3 * picture.len() as u64 + fewest / 400;
         prop_assert!(picture_only.total() <= of_picture + most * headers);
 
-        // The longer headers cost more, and tracks add up.
+        // Longer headers cost more, and tracks add up.
         let (v4, v6) = (demand.wire(&[0, 1], Carriage::UdpV4), demand.wire(&[0, 1], Carriage::UdpV6));
         for (v4, v6) in v4.bins().into_iter().zip(v6.bins()) {
             prop_assert!(v6 >= v4);
@@ -175,12 +177,12 @@ proptest! {
             largest = largest.max(u64::from(group.bytes));
             let start = group.dts * SECOND / i64::from(SCALE);
             for bin in start / BIN..ends(nth) / BIN {
-                // A second's worth of bins is the level.
+                // The bins of a second add up to the level.
                 let level = u64::from(held.bins()[bin as usize]) * BINS as u64;
                 prop_assert!(level >= u64::from(group.bytes), "group {} in bin {}", nth, bin);
             }
         }
-        // The paper's rule: two of the largest, all the time.
+        // The VODCA paper's rule: two of the largest, all the time.
         let two = demand.two_groups();
         prop_assert!(u64::from(two.least()) >= 2 * largest || two.bins().len() < BINS);
     }
@@ -188,7 +190,7 @@ proptest! {
 
 #[test]
 fn a_block_that_sound_and_picture_share_is_held_once() {
-    // A group of half a block each quarter second, and sound that begins where a picture lies.
+    // A group of half a block per quarter second, and sound that begins where a picture lies.
     let frames = |size: u32| vec![(size, 250, true); 40];
     let half = BLOCK as u32 / 2;
     let (picture, picture_table) = track(1, Kind::Video, &frames(half), 0, 0);
@@ -196,8 +198,8 @@ fn a_block_that_sound_and_picture_share_is_held_once() {
     let title = Title::new(vec![picture, sound]);
     let payload = PayloadOptions::default();
     let demand = Demand::of(&title, &vec![picture_table, sound_table], payload, READING).unwrap();
-    // The sound is all in the first block. Of the picture a group is held, the next one, and where one ends and another
-    // begins both of them: two blocks at most.
+    // All the sound is in the first block. Of the picture, a group is held and the next one, and
+    // where one ends and another begins, both of them: at most two blocks.
     for level in demand.memory().bins() {
         let blocks = u64::from(level) * BINS as u64 / BLOCK;
         assert!((1..=3).contains(&blocks), "{blocks} blocks");
@@ -304,7 +306,8 @@ fn a_film_whose_packets_were_counted_needs_these_and_no_others() {
     let headers = 12 + 8 + 20 + u64::from(ETHERNET);
     let exact = 390_000 + packets * headers;
     assert_eq!(wire(PayloadOptions::default()), (exact, exact));
-    // For other packets it says nothing: three packets a picture, and one more for each sync sample.
+    // The counts do not apply to other packets: three per picture, and one more for each sync
+    // sample.
     let smaller = PayloadOptions::for_mtu(1480);
     assert_eq!(wire(smaller).0, 400_000 + 310 * headers);
 }

@@ -1,4 +1,4 @@
-//! A source's reads from the siblings of this server.
+//! Reads of a source from the siblings of this server.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -17,38 +17,40 @@ use crate::fault::Fault;
 use crate::indexes;
 use crate::version::Version;
 
-/// Bytes of a film that belong to one edge: enough for several reads, and few enough that a short film is spread, too.
+/// Bytes of a film that belong to one edge: enough for several reads, and few enough that even a
+/// short film is spread.
 const PART: u64 = 2 << 20;
 /// The part to which a film's index belongs.
 const INDEX: u64 = u64::MAX;
-/// Longest time for a read from a sibling.
+/// Timeout of a read from a sibling.
 const WHOLE: Duration = Duration::from_secs(4);
-/// Siblings that are asked for the same bytes, one after the other.
+/// Maximum number of siblings that are asked for the same bytes, one after the other.
 const MOST_TRIES: usize = 2;
-/// Longest wait for an index that a sibling is making, and the time between two questions.
+/// Longest wait for an index that a sibling is making, and the time between two requests.
 const INDEX_WAIT: Duration = Duration::from_secs(5);
 const INDEX_STEP: Duration = Duration::from_millis(500);
 
-/// The siblings, as a source asks them.
+/// The siblings as a source uses them.
 #[derive(Debug)]
 pub(crate) struct Siblings {
     group: Arc<Group>,
     paces: Mutex<Paces>,
-    /// Reads that may wait for siblings at once. As many others go to the origin meanwhile, also for siblings: if all
-    /// reads of two edges could wait for each other, nothing would be read.
+    /// Limits the reads that wait for siblings at once. The same number of other reads may go to
+    /// the origin meanwhile, also on behalf of siblings: if all reads of two edges could wait for
+    /// each other, nothing would be read.
     turns: Semaphore,
 }
 
-/// What came of asking a sibling.
+/// The outcome of asking a sibling.
 enum SiblingAnswer {
     /// It lacks the film.
     Absent,
-    /// It has it, and gave so many bytes.
+    /// It has the film, and sent this many bytes.
     Gave(usize),
 }
 
 impl Siblings {
-    /// At most so many reads wait for the siblings at once.
+    /// Creates the siblings of a source, with at most `reads` reads that wait for them at once.
     pub fn new(group: Arc<Group>, reads: usize) -> Siblings {
         Siblings {
             paces: Mutex::new(Paces::new(group.count())),
@@ -58,22 +60,23 @@ impl Siblings {
     }
 
     fn paces(&self) -> MutexGuard<'_, Paces> {
-        // Averages: one that is half made does no harm.
+        // These are averages: a half-finished update does no harm.
         supervise::whole(self.paces.lock())
     }
 
-    /// Learns which siblings are there.
+    /// Learns the ids of the siblings.
     pub async fn meet(&self) {
         self.group.meet().await;
     }
 
-    /// Bytes came from the origin.
+    /// Notes how long bytes from the origin took.
     pub fn origin_took(&self, bytes: usize, took: Duration) {
         self.paces().origin(bytes, took);
     }
 
-    /// Fills `into` with the film's bytes from `start` on, as far as the sibling has them that is to have this part.
-    /// Gives how many came: none where this server itself is to have it, or no sibling can help.
+    /// Fills `into` with the film's bytes from `start` on, as far as the sibling responsible for
+    /// this part has them. Returns the number of bytes: 0 if this server is responsible itself, or
+    /// no sibling can help.
     pub async fn read(&self, film: &AtSiblings, start: u64, into: &mut [u8]) -> usize {
         let Some(number) = film.number() else {
             return 0;
@@ -120,7 +123,7 @@ impl Siblings {
                 }
             }
             Err(fault @ (Fault::Gone(_) | Fault::Changed(_))) => {
-                // Another version, by now, or none.
+                // It has another version by now, or none.
                 debug!("sibling {}: {fault}", self.group.shown(sibling));
                 film.is_absent(sibling, now);
             }
@@ -129,7 +132,7 @@ impl Siblings {
         SiblingAnswer::Gave(have)
     }
 
-    /// `false`: the sibling lacks the film.
+    /// Returns `false` if the sibling lacks the film.
     async fn attempt(
         &self,
         sibling: usize,
@@ -159,7 +162,8 @@ impl Siblings {
         Ok(true)
     }
 
-    /// The film's index, from a sibling that has it or is making it; `None`: it is to be made here.
+    /// The film's index, from a sibling that has it or is making it. `None` if it has to be made
+    /// here.
     pub async fn index(&self, film: &AtSiblings, scratch: &Scratch) -> Option<Index> {
         let number = film.number()?;
         self.meet().await;
@@ -182,8 +186,9 @@ impl Siblings {
         None
     }
 
-    /// The film at a sibling that has its index. One that is making it is waited for if it stands above this server: of two
-    /// that make it at once, one waits for the other.
+    /// Finds the film at a sibling that has its index. If the sibling is still making the index and
+    /// ranks above this server, waits for it: if two edges make an index at the same time, one of
+    /// them waits for the other.
     async fn made(
         &self,
         candidate: Candidate,

@@ -1,39 +1,40 @@
-//! Which sibling to ask for which part of a film. Pure: time and chance are arguments.
+//! The choice of the sibling to ask for each part of a film. Pure: time and chance are arguments.
 //!
-//! Each part of a film belongs to the edge with the highest score for it (rendezvous hashing: Thaler and Ravishankar,
-//! IEEE/ACM Transactions on Networking 6(1), 1998), so the parts are spread evenly, and one edge more or less moves only
-//! its own. Where viewers of a film are sent to the edge with the highest score for the film, all parts of the film belong
-//! to that edge: others would keep parts that none of their viewers watch.
+//! Each part of a film belongs to the edge with the highest score for it (rendezvous hashing:
+//! Thaler and Ravishankar, IEEE/ACM Transactions on Networking 6(1), 1998), so the parts are spread
+//! evenly, and an edge that joins or leaves moves only its own. Where viewers of a film are sent to
+//! the edge with the highest score for the film, all parts of the film belong to that edge: other
+//! edges would keep parts that none of their viewers watch.
 //!
-//! An edge asks only siblings whose score is higher than its own. A request can therefore be passed on only to
-//! ever higher scores: it cannot return to where it came from, even if the edges know different siblings, or viewers are
-//! sent to some of them only.
+//! An edge asks only siblings whose score is higher than its own. A request can therefore only be
+//! passed on to ever higher scores. It cannot return to an edge it came from, even if the edges
+//! know different siblings, or only some of them redirect viewers.
 
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
 use xxhash_rust::xxh3::Xxh3;
 
-/// The rest of a sibling after its first fault; it doubles with each further one.
+/// How long a sibling rests after its first fault; doubled with each further fault.
 const FIRST_REST: Duration = Duration::from_millis(500);
 const LONGEST_REST: Duration = Duration::from_secs(30);
-/// Time between two questions to a sibling for its id.
+/// Time between two attempts to learn a sibling's id.
 const UNMET: Duration = Duration::from_secs(5);
 
-/// The part of a film by which edges are ranked for its viewers.
+/// Stands for the part when edges are ranked for the viewers of a film.
 const WHOLE: u64 = u64::MAX - 1;
 
 /// An edge of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Edge {
-    /// Empty: not known yet.
+    /// Empty while it is not known.
     pub id: String,
-    /// Viewers are sent to the edge that has their film.
+    /// Whether it sends viewers to the edge that has their film.
     pub redirects: bool,
 }
 
 impl Edge {
-    /// Edges are ranked by this. It depends on nothing but the edge, the film and the part.
+    /// The rank of the edge. It depends on nothing but the edge, the film and the part.
     fn score(&self, film: u128, part: u64) -> (u64, &str) {
         let part = if self.redirects { WHOLE } else { part };
         let mut hash = Xxh3::new();
@@ -48,7 +49,7 @@ impl Edge {
 #[derive(Debug)]
 pub(super) struct Choice {
     own: Edge,
-    /// A sibling that has said its id is asked again after this time.
+    /// A sibling whose id is known is asked again after this time.
     again: Duration,
     siblings: Vec<Sibling>,
 }
@@ -71,7 +72,8 @@ pub(super) struct Candidate {
 }
 
 impl Choice {
-    /// So many siblings of this server. None is known yet; one that has said what it is is asked again after this time.
+    /// Creates the books for `siblings` siblings of this server, all unknown. A sibling that has
+    /// answered is asked again after the time `again`.
     pub fn new(own: Edge, siblings: usize, again: Duration) -> Choice {
         Choice {
             own,
@@ -80,7 +82,7 @@ impl Choice {
         }
     }
 
-    /// The siblings that are well, the highest score for this part of the film first.
+    /// The available siblings, the highest score for this part of the film first.
     pub fn candidates(&self, film: u128, part: u64, now: Monotonic) -> Vec<Candidate> {
         let own = self.own.score(film, part);
         let siblings = self.siblings.iter().enumerate();
@@ -99,12 +101,12 @@ impl Choice {
         scored.into_iter().map(|(_, candidate)| candidate).collect()
     }
 
-    /// The siblings that are well, the first one for a film's viewers first.
+    /// The available siblings, in the order of their rank for a film's viewers.
     pub fn for_viewers(&self, film: u128, now: Monotonic) -> Vec<Candidate> {
         self.candidates(film, WHOLE, now)
     }
 
-    /// The siblings that are to be asked for their id now; they count as asked.
+    /// Returns the siblings that are to be asked for their id now, and counts them as asked.
     pub fn unmet(&mut self, now: Monotonic) -> Vec<usize> {
         let siblings = self.siblings.iter_mut().enumerate();
         let due = siblings.filter(|(_, sibling)| sibling.ask_at <= now);
@@ -115,7 +117,7 @@ impl Choice {
         .collect()
     }
 
-    /// A sibling has said what it is. True where its id is not the one it had.
+    /// Notes a sibling's answer about itself. Returns true if its id is a new one.
     pub fn met(&mut self, number: usize, edge: Edge, now: Monotonic) -> bool {
         let Some(sibling) = self.siblings.get_mut(number) else {
             return false;
@@ -126,21 +128,21 @@ impl Choice {
         is_new
     }
 
-    /// A sibling has answered as it should.
+    /// Notes that a sibling has answered as it should.
     pub fn good(&mut self, number: usize) {
         if let Some(sibling) = self.siblings.get_mut(number) {
             sibling.faults = 0;
         }
     }
 
-    /// A sibling has failed. `chance` is any number: it takes up to half of the rest away. True where it had been well
-    /// before.
+    /// Notes that a sibling has failed. `chance` is any number: it shortens the rest by up to a
+    /// half. Returns true if the sibling was well before.
     pub fn bad(&mut self, number: usize, now: Monotonic, chance: u64) -> bool {
         let Some(sibling) = self.siblings.get_mut(number) else {
             return false;
         };
         let was_well = sibling.faults == 0;
-        // Requests that failed together are one fault.
+        // Requests that failed together count as one fault.
         if now >= sibling.rests_until {
             let rest = FIRST_REST
                 .saturating_mul(1 << sibling.faults.min(16))
@@ -153,7 +155,8 @@ impl Choice {
         was_well
     }
 
-    /// Whether a sibling has said its id, and has answered as it should since it failed last.
+    /// Whether a sibling's id is known, and the sibling has answered as it should since its last
+    /// failure.
     pub fn is_up(&self, number: usize) -> bool {
         let sibling = self.siblings.get(number);
         sibling.is_some_and(|sibling| !sibling.edge.id.is_empty() && sibling.faults == 0)
@@ -182,7 +185,8 @@ mod tests {
         Edge { id, redirects }
     }
 
-    /// Those whose names are in `redirect` send viewers to the edge that has their film.
+    /// A server that knows all siblings. Those in `redirect` send viewers to the edge that has
+    /// their film.
     fn met(own: &str, ids: &[&str], redirect: &[&str]) -> Choice {
         let edge = |id: &str| edge(id, redirect.contains(&id));
         let mut choice = Choice::new(edge(own), ids.len(), MET);
@@ -192,7 +196,7 @@ mod tests {
         choice
     }
 
-    /// The id of the first sibling above a server, or none: it asks the origin.
+    /// The id of the first sibling above a server; `None` if the server asks the origin.
     fn asked<'a>(
         own: &str,
         ids: &[&'a str],
@@ -205,8 +209,8 @@ mod tests {
     }
 
     proptest! {
-        /// Each server knows some of the others, and some of them send viewers on. The numbers are bits: whom server N
-        /// knows, and who does.
+        /// Each server knows some of the others, and some of them redirect viewers. The numbers are
+        /// bit sets: which servers server N knows, and which servers redirect.
         #[test]
         fn a_request_never_returns_whomever_each_server_knows(
             knows in prop::collection::vec(0u8..32, 5),
@@ -241,7 +245,7 @@ mod tests {
         const IDS: [&str; 3] = ["ann", "bob", "cid"];
         let mut parts = [0; 3];
         for part in 0..3000 {
-            // The one that asks nobody.
+            // The owner is the server that asks no sibling.
             let asked = IDS.map(|own| asked(own, &IDS, &[], (7, part)));
             let owner = asked.iter().position(Option::is_none).expect("an owner");
             for (number, asked) in asked.iter().enumerate() {

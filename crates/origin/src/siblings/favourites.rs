@@ -1,25 +1,25 @@
-//! What is watched of the films that have the same first edge. Pure.
+//! How much the films that share a first edge are watched. Pure.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use reelway_catalogue::Watched;
 
-/// What is watched of the films that have the same first edge: bytes a second, or viewers.
+/// How much the films that share a first edge are watched: in bytes per second, or in viewers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Favourites {
-    /// Of all of them, wherever their viewers are, and what else the edge does.
+    /// All of them, wherever their viewers are, and the other load of the edge.
     pub all: u64,
-    /// Of those that are watched more than the film at hand.
+    /// Those that are watched more than the film in question.
     pub hotter: u64,
 }
 
-/// How much of a film is watched.
+/// How much a film is watched.
 #[derive(Clone, Copy, Default)]
 struct Amount {
     /// At its first edge.
     there: u64,
-    /// At others.
+    /// At other edges.
     elsewhere: u64,
 }
 
@@ -30,8 +30,9 @@ impl Amount {
 }
 
 impl Favourites {
-    /// The favourites of edge `first`, which does so much (`used`), as `film` sees them. `watched` is what each edge says of its
-    /// films, in the unit that `amount` takes out of it; `home` is the first edge of a film.
+    /// Computes the favourites of edge `first`, whose load is `used`, from the point of view of
+    /// `film`. `watched` is each edge's report on its films; `amount` takes the wanted unit from
+    /// it; `home` returns the first edge of a film.
     pub fn of<E: PartialEq>(
         film: u128,
         (first, used): (E, u64),
@@ -81,7 +82,7 @@ mod tests {
         films.iter().map(watched).collect()
     }
 
-    /// Films below 10 have edge 0 as their first, the others edge 1.
+    /// Films below 10 have edge 0 as their first edge, the others edge 1.
     fn of(film: u128, used: u64, edges: [&[(u128, u64)]; 2]) -> (u64, u64) {
         let lists = edges.into_iter().map(watched).enumerate();
         let home = |film| Some(usize::from(film >= 10));
@@ -91,7 +92,8 @@ mod tests {
 
     #[test]
     fn all_of_an_edge_s_films_count_wherever_they_are_watched_and_no_others() {
-        // Of 20 viewers 3 watch a film of the other edge; 4 of its own films' are there.
+        // Of 20 viewers, 3 watch a film of the other edge; 4 viewers of this edge's films are
+        // there.
         let edges: [&[(u128, u64)]; 2] = [&[(1, 9), (2, 5), (10, 3)], &[(1, 4), (11, 7)]];
         assert_eq!(of(3, 20, edges), (21, 18));
         assert_eq!(of(2, 20, edges), (21, 13));

@@ -1,4 +1,4 @@
-//! Connections to the siblings, which all sources of a server share.
+//! Connections to the siblings, shared by all sources of a server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -22,29 +22,29 @@ use crate::redirects::Hosts;
 use crate::secret::Secret;
 use crate::web::Web;
 
-/// Time for a connection to a sibling, and longest time without a byte from it: the origin is asked instead, and a
-/// viewer may be waiting.
+/// Timeout for connecting to a sibling, and longest time without a byte from it. After that the
+/// origin is asked instead; a viewer may be waiting.
 const CONNECT: Duration = Duration::from_secs(1);
 const STALL: Duration = Duration::from_secs(2);
-/// Bytes of a list with at most one film, and of what a sibling says of itself.
+/// Maximum size of a list with at most one film, and of a sibling's self-description, in bytes.
 const MOST_LIST: usize = 256 << 10;
-/// What siblings say of themselves is asked for again after this time: they may have been installed anew …
+/// Siblings are asked about themselves again after this time, as they may have been reinstalled.
 const SELDOM: Duration = Duration::from_secs(60);
-/// … and at each tick where viewers are sent to those that have room for them.
+/// The same time if viewers are sent to siblings that have room: so they are asked at each tick.
 const OFTEN: Duration = Duration::from_millis(500);
-/// No network carries more, in bytes a second.
+/// Upper bound of any network's rate, in bytes per second.
 const MOST_RATE: u64 = 1 << 50;
 
-/// The siblings of this server, as they are configured.
+/// The configured siblings of this server.
 #[derive(Clone, Debug, Default)]
 pub struct GroupConfig {
-    /// Where their HTTP servers are. This server may be among them.
+    /// Addresses of their HTTP servers. This server may be among them.
     pub addresses: Vec<Address>,
-    /// What they know each other by.
+    /// The token by which they recognise each other.
     pub token: Secret,
     /// The id of this server.
     pub own_id: String,
-    /// Viewers are sent to the sibling that has their film.
+    /// Whether viewers are sent to the sibling that has their film.
     pub redirects: bool,
 }
 
@@ -66,27 +66,28 @@ struct Sibling {
     faults: AtomicU64,
 }
 
-/// What came from a sibling since the start.
+/// What was received from a sibling since the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiblingStats {
     /// Its address.
     pub address: String,
-    /// It has said its id, and has answered as it should since it failed last.
+    /// Its id is known, and it has answered as it should since its last failure.
     pub is_up: bool,
     /// It is this server itself.
     pub is_own: bool,
-    /// Its version, once it has said that.
+    /// Its version, once it is known.
     pub version: Option<String>,
     /// Requests for films and parts of them.
     pub requests: u64,
-    /// Bytes of films and indexes that came.
+    /// Bytes of films and indexes that were received.
     pub bytes: u64,
     /// Requests that failed.
     pub faults: u64,
 }
 
 impl Group {
-    /// Clients for all of them; nothing is asked yet. An error, in words: what cannot be.
+    /// Creates clients for all siblings, without asking them anything yet. The error names the
+    /// address or token that is unusable.
     pub fn new(config: &GroupConfig) -> Result<Arc<Group>, String> {
         let token = config.token.resolve().map_err(|error| error.to_string())?;
         let siblings = config.addresses.iter().map(|address| {
@@ -117,7 +118,7 @@ impl Group {
         }))
     }
 
-    /// How many there are.
+    /// The number of siblings.
     pub(super) fn count(&self) -> usize {
         self.siblings.len()
     }
@@ -127,7 +128,7 @@ impl Group {
         self.choice().is_own(number)
     }
 
-    /// What came from each.
+    /// What was received from each sibling.
     pub fn stats(&self) -> Vec<SiblingStats> {
         let choice = self.choice();
         let siblings = self.siblings.iter().enumerate();
@@ -145,38 +146,39 @@ impl Group {
     }
 
     fn choice(&self) -> MutexGuard<'_, Choice> {
-        // Figures by which a sibling is chosen; the origin is asked where they mislead.
+        // Only figures for choosing a sibling; if they mislead, the origin is asked.
         supervise::whole(self.choice.lock())
     }
 
-    /// What siblings have said of themselves.
+    /// What siblings have reported about themselves.
     pub(super) fn standings(&self) -> MutexGuard<'_, Standings> {
         // Each entry is written as a whole.
         supervise::whole(self.standings.lock())
     }
 
-    /// What films are called at siblings.
+    /// The titles of films at siblings.
     pub(super) fn titles(&self) -> MutexGuard<'_, Titles> {
         supervise::whole(self.titles.lock())
     }
 
-    /// The siblings that are well, the one that is to have this part of the film first.
+    /// The available siblings, the one responsible for this part of the film first.
     pub(super) fn candidates(&self, film: u128, part: u64) -> Vec<Candidate> {
         self.choice().candidates(film, part, reelway_clock::now())
     }
 
-    /// The siblings that are well, the first one for a film's viewers first.
+    /// The available siblings, in the order of their rank for a film's viewers.
     pub(super) fn for_viewers(&self, film: u128) -> Vec<Candidate> {
         self.choice().for_viewers(film, reelway_clock::now())
     }
 
-    /// Asks siblings for their ids, if it is time to.
+    /// Asks the siblings that are due about themselves.
     pub(super) async fn meet(&self) {
         let unmet = self.choice().unmet(reelway_clock::now());
         join_all(unmet.into_iter().map(|number| self.meet_one(number))).await;
     }
 
-    /// The same while the caller goes on, which must be in the runtime. To be called once a second: siblings come and go.
+    /// Does the same in the background. Must be called in the runtime, once a second: siblings come
+    /// and go.
     pub fn tick(self: &Arc<Self>) {
         let unmet = self.choice().unmet(reelway_clock::now());
         for number in unmet {
@@ -213,30 +215,30 @@ impl Group {
         self.failed(number, fault);
     }
 
-    /// How a sibling is shown.
+    /// A sibling's address as it is shown.
     pub(super) fn shown(&self, number: usize) -> &str {
         self.siblings[number].web.address().shown()
     }
 
-    /// A sibling's server. What is asked of it is counted.
+    /// The client for a sibling. Each call counts as a request.
     pub(super) fn ask(&self, number: usize) -> &Web {
         let sibling = &self.siblings[number];
         sibling.requests.fetch_add(1, Ordering::Relaxed);
         &sibling.web
     }
 
-    /// Bytes came from a sibling.
+    /// Counts bytes from a sibling.
     pub(super) fn came(&self, number: usize, bytes: u64) {
         let sibling = &self.siblings[number];
         sibling.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// A sibling has answered as it should.
+    /// Notes that a sibling has answered as it should.
     pub(super) fn answered(&self, number: usize) {
         self.choice().good(number);
     }
 
-    /// A sibling has failed.
+    /// Notes that a sibling has failed.
     pub(super) fn failed(&self, number: usize, fault: &Fault) {
         self.siblings[number].faults.fetch_add(1, Ordering::Relaxed);
         let now = reelway_clock::now();
@@ -264,7 +266,7 @@ impl Group {
         let identity = format!("{film:032x}");
         let query = format!("per_page=1&identity={identity}");
         let page: Page = self.document(number, "api/films", &query).await?;
-        // Servers of before list their films, whatever they are asked for.
+        // Older servers ignore `identity` and list all their films.
         let film = page.films.into_iter().next();
         Ok(film.filter(|film| film.identity.as_ref() == Some(&identity)))
     }
@@ -284,7 +286,7 @@ impl Group {
     }
 }
 
-/// `GET /api/node` of a sibling, as far as it matters here.
+/// The fields of a sibling's `GET /api/node` that are used here.
 #[derive(Debug, Deserialize)]
 struct NodeDocument {
     id: String,
@@ -292,14 +294,14 @@ struct NodeDocument {
     version: String,
     state: String,
     sessions: SessionsDocument,
-    /// Missing: of a server that is older than this field, and ranks edges part by part.
+    /// Missing from servers older than this field, which rank edges part by part.
     #[serde(default)]
     redirects: bool,
-    /// Of servers that are older than this field: they have no limit.
+    /// Missing from servers older than this field: they count as having no limit.
     #[serde(default)]
     network: Option<NetworkDocument>,
     addresses: AddressesDocument,
-    /// Missing: of a server that is older than this field.
+    /// Missing from servers older than this field.
     #[serde(default)]
     watched: Vec<WatchedDocument>,
 }
@@ -329,7 +331,7 @@ struct AddressesDocument {
 }
 
 impl NetworkDocument {
-    /// The rates, of which many can be added up.
+    /// The rates, bounded so that many can be added up.
     fn bounded(&self) -> (u64, u64) {
         let total = self.total.min(MOST_RATE);
         (total, self.free.min(total))
@@ -362,7 +364,8 @@ impl NodeDocument {
     }
 }
 
-/// Whether it is one of these schemes with a host and a port behind it, as viewers are to be given it.
+/// Whether a text is one of these schemes, followed by a host and a port, so that it can be given
+/// to viewers.
 fn is_address(text: &str, schemes: &[&str]) -> bool {
     let host = schemes.iter().find_map(|scheme| text.strip_prefix(scheme));
     let is_sound = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);

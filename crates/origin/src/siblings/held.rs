@@ -13,10 +13,11 @@ use crate::version::Version;
 /// Time after which a sibling that lacks the film is asked for it again.
 const ABSENT: Duration = Duration::from_secs(3);
 
-/// A film, as siblings know it.
+/// A film as siblings have it.
 #[derive(Debug)]
 pub(crate) struct AtSiblings {
-    /// What tells its version from all others; `None`: nothing does for sure, so it is not shared.
+    /// Identifies its version among all others. `None` if nothing does so reliably; then it is not
+    /// shared.
     number: Option<u128>,
     len: u64,
     held: Mutex<HashMap<usize, AtSibling>>,
@@ -25,16 +26,17 @@ pub(crate) struct AtSiblings {
 /// A film at a sibling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AtSibling {
-    /// It was not asked for.
+    /// The sibling was not asked for it.
     Unknown,
     /// Its file has this path and version there.
     Here(String, Version),
-    /// It was not there, or not ready; so it is taken to be until then.
+    /// It was missing or not ready, and counts as such until this time.
     Absent(Monotonic),
 }
 
 impl AtSiblings {
-    /// `is_lasting`: the identity changes whenever the film's bytes do.
+    /// Creates the record of a film. `is_lasting`: the identity changes whenever the film's bytes
+    /// do.
     pub fn new(identity: &FileIdentity, is_lasting: bool) -> AtSiblings {
         AtSiblings {
             number: identity.number().filter(|_| is_lasting),
@@ -43,12 +45,12 @@ impl AtSiblings {
         }
     }
 
-    /// What tells the film's version from all others.
+    /// The number that identifies the film's version among all others.
     pub(super) fn number(&self) -> Option<u128> {
         self.number
     }
 
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     pub(super) fn len(&self) -> u64 {
         self.len
     }
@@ -62,19 +64,19 @@ impl AtSiblings {
         }
     }
 
-    /// It is there under this path, in this version.
+    /// Notes that it is there under this path, in this version.
     pub(super) fn is_here(&self, sibling: usize, path: &str, version: &Version) {
         let here = AtSibling::Here(path.to_owned(), version.clone());
         self.held().insert(sibling, here);
     }
 
-    /// It is not there.
+    /// Notes that it is not there.
     pub(super) fn is_absent(&self, sibling: usize, now: Monotonic) {
         self.held().insert(sibling, AtSibling::Absent(now + ABSENT));
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<usize, AtSibling>> {
-        // Each is set in one step.
+        // Each entry is set in one step.
         supervise::whole(self.held.lock())
     }
 }

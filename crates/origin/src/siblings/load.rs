@@ -1,17 +1,19 @@
-//! Which edge a new viewer of a film is sent to. Pure.
+//! The choice of the edge to which a new viewer of a film is sent. Pure.
 //!
-//! All edges rank each film in the same order (rendezvous hashing), and a viewer goes to the first edge of that order that
-//! is not loaded much more than the average (consistent hashing with bounded loads: Mirrokni, Thorup and Zadimoghaddam, SODA
-//! 2018). Where that is too much for the first edge, the films with the most viewers go on to other edges, as many as it
-//! takes, and the rest stay: each copy of a film takes memory from others, and one film with many viewers weighs as much as
-//! many films with few. So viewers of most films meet on one edge, a film with many viewers is on as many edges as it needs,
-//! and no edge has much more to do than the others.
+//! All edges rank each film in the same order (rendezvous hashing), and a viewer goes to the first
+//! edge of that order whose load is not much above the average (consistent hashing with bounded
+//! loads: Mirrokni, Thorup and Zadimoghaddam, SODA 2018). If that is too much for the first edge,
+//! the films with the most viewers move on to other edges, as many as necessary, and the rest stay:
+//! each copy of a film takes memory from others, and one film with many viewers weighs as much as
+//! many films with few. So the viewers of most films meet on one edge, a film with many viewers is
+//! on as many edges as it needs, and no edge has a much higher load than the others.
 
 use super::favourites::Favourites;
 
-/// What an edge may have of the average load, in percent.
+/// Highest load of an edge, in percent of the average.
 const BOUND: u128 = 125;
-/// Up to this part of what its network carries an edge takes every viewer of its films.
+/// An edge whose network carries less than 1/`IDLE` of its capacity takes every viewer of its
+/// films.
 const IDLE: u64 = 8;
 
 /// How busy an edge is.
@@ -19,12 +21,13 @@ const IDLE: u64 = 8;
 pub struct Load {
     /// Viewers who have a session.
     pub viewers: u64,
-    /// Bytes a second that its network carries, and those of them that nobody has booked; `None`: it has no limit.
+    /// Capacity of its network in bytes per second, and the part of it that is not booked. `None`:
+    /// it has no limit.
     pub network: Option<(u64, u64)>,
 }
 
 impl Load {
-    /// The load with another viewer, of a film that needs so many bytes a second.
+    /// The load with another viewer, of a film that needs `rate` bytes per second.
     pub(super) fn with(self, rate: u64) -> Load {
         Load {
             viewers: self.viewers.saturating_add(1),
@@ -34,7 +37,7 @@ impl Load {
         }
     }
 
-    /// Whether there is room for a film that needs so many bytes a second.
+    /// Whether there is room for a film that needs `rate` bytes per second.
     fn has_room(&self, rate: u64) -> bool {
         self.network.is_none_or(|(_, free)| free >= rate)
     }
@@ -46,14 +49,15 @@ impl Load {
     }
 }
 
-/// Which of these edges, in the order of their rank for a film, takes a new viewer who needs so many bytes a second.
-/// `None`: none has room. `favourites` are those of the first edge, in bytes a second if it is given `true`.
+/// Chooses among these edges, in the order of their rank for a film, the one that takes a new
+/// viewer who needs `rate` bytes per second. `None` if none has room. `favourites` returns those of
+/// the first edge, in bytes per second if its argument is true.
 pub(super) fn choose(
     edges: &[Load],
     rate: u64,
     favourites: impl FnOnce(bool) -> Favourites,
 ) -> Option<usize> {
-    // How much an edge does, and how much it can do: in bytes a second where all of them know that, else in viewers.
+    // Load and capacity of an edge: in bytes per second if all edges have a limit, else in viewers.
     let are_limited = edges.iter().all(|edge| edge.network.is_some());
     let amounts = |edge: &Load| match edge.network {
         Some((total, free)) if are_limited => (total.saturating_sub(free), total),
@@ -72,14 +76,14 @@ pub(super) fn choose(
     let first = edges.first()?;
     if first.has_room(rate) && !is_within(first, amounts(first).0) {
         let Favourites { all, hotter } = favourites(are_limited);
-        // It is enough that those others leave.
+        // The film stays if it is enough that hotter films move on.
         if is_within(first, all.saturating_sub(hotter)) {
             return Some(0);
         }
     }
     let mut with_room = (edges.iter().enumerate()).filter(|(_, edge)| edge.has_room(rate));
     let within = (with_room.clone()).find(|(_, edge)| is_within(edge, amounts(edge).0));
-    // Those with room may all have more than their share, if the others are full.
+    // If the other edges are full, all that have room may be above the bound.
     within
         .or_else(|| with_room.next())
         .map(|(number, _)| number)
@@ -90,7 +94,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Nothing is known of films.
+    /// Chooses without knowledge of the films that are watched.
     fn choose(edges: &[Load], rate: u64) -> Option<usize> {
         super::choose(edges, rate, |in_bytes| {
             let first = edges.first().expect("an edge");
@@ -121,7 +125,7 @@ mod tests {
     #[test]
     fn the_first_takes_viewers_until_it_has_a_quarter_more_than_the_average() {
         assert_eq!(choose(&viewers(&[0, 0, 0]), 1), Some(0));
-        // With the newcomer 40, 10 each: 12 are fewer than 12.5.
+        // With the newcomer there are 40 viewers, 10 per edge: 12 are fewer than 12.5.
         assert_eq!(choose(&viewers(&[12, 9, 9, 9]), 1), Some(0));
         assert_eq!(choose(&viewers(&[13, 9, 9, 8]), 1), Some(1));
         assert_eq!(choose(&viewers(&[13, 13, 13, 0]), 1), Some(3));
@@ -129,10 +133,10 @@ mod tests {
 
     #[test]
     fn networks_are_filled_in_proportion_to_what_they_carry() {
-        // A third and a third of the total load; the second carries twice as much.
+        // Each carries a third of the total load; the second has twice the capacity.
         assert_eq!(choose(&networks(&[(100, 50), (200, 150)]), 10), Some(1));
         assert_eq!(choose(&networks(&[(100, 70), (200, 130)]), 10), Some(0));
-        // One that does not know its limit: all are compared by viewers.
+        // If one edge has no limit, all are compared by viewers.
         let mut edges = networks(&[(100, 50), (200, 150)]);
         edges[1].network = None;
         assert_eq!(choose(&edges, 10), Some(0));
@@ -148,7 +152,7 @@ mod tests {
     fn a_full_edge_is_passed_over_and_where_all_are_full_there_is_none() {
         assert_eq!(choose(&networks(&[(100, 9), (100, 10)]), 10), Some(1));
         assert_eq!(choose(&networks(&[(100, 9), (100, 9)]), 10), None);
-        // The small one is full: the other takes more than its share.
+        // The small edge is full: the other takes more than its share.
         assert_eq!(choose(&networks(&[(1000, 9), (50, 40)]), 11), Some(1));
         assert_eq!(choose(&networks(&[(40, 40), (1000, 9)]), 41), None);
         assert_eq!(choose(&[], 1), None);
@@ -156,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_film_stays_if_it_is_enough_that_hotter_ones_leave() {
-        // With the newcomer 30, 10 each: 12.5 are its share.
+        // With the newcomer there are 30 viewers, 10 per edge: the bound is 12.5.
         let edges = viewers(&[17, 6, 6]);
         let chosen = |all, hotter| {
             let favourites = |in_bytes: bool| {
@@ -167,10 +171,10 @@ mod tests {
         };
         assert_eq!(chosen(17, 5), Some(0));
         assert_eq!(chosen(17, 4), Some(1));
-        // Others of its viewers are elsewhere already, and would come back.
+        // Other viewers of its films are elsewhere already, and would come back.
         assert_eq!(chosen(20, 5), Some(1));
         assert_eq!(chosen(20, 8), Some(0));
-        // Without room it is passed over, whatever is watched there.
+        // An edge without room is passed over, whatever is watched there.
         let full = networks(&[(100, 9), (100, 90)]);
         let leave = |_: bool| Favourites {
             all: 91,
@@ -193,7 +197,7 @@ mod tests {
         ) {
             let mut loads = vec![Load::default(); edges];
             for film in &films {
-                // Any order that is a film's own.
+                // Any order that depends on the film will do.
                 let rank: Vec<usize> = (0..edges).map(|place| (film + place * (1 + film % 3)) % edges).collect();
                 let mut order = Vec::new();
                 for edge in rank.into_iter().chain(0..edges) {

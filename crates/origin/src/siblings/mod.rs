@@ -1,9 +1,10 @@
-//! Edges of the same films that ask each other before their origin.
+//! Edges of the same films, which ask each other before their origin.
 //!
-//! What lives here: the choice of the sibling for each part of a film (`choice.rs`), how long siblings take compared
-//! with the origin (`pace.rs`), what is known of a film at each (`held.rs`), the connections to them (`group.rs`), a
-//! source's reads from them (`asking.rs`), and to which of them viewers are sent (`load.rs`,
-//! `favourites.rs`, `standing.rs`, `titles.rs`, `places.rs`).
+//! This module chooses the sibling for each part of a film (`choice.rs`), compares the times of
+//! siblings with those of the origin (`pace.rs`), keeps what is known of a film at each sibling
+//! (`held.rs`) and the connections to them (`group.rs`), reads from them for a source
+//! (`asking.rs`), and decides to which of them viewers are sent (`load.rs`, `favourites.rs`,
+//! `standing.rs`, `titles.rs`, `places.rs`).
 
 mod asking;
 mod choice;

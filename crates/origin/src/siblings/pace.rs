@@ -1,7 +1,8 @@
-//! Whether a sibling is slower than the origin. Pure: time is an argument.
+//! Detects siblings that are slower than the origin. Pure: time is an argument.
 //!
-//! A sibling is a gain only as long as viewers do not notice it. What reads take is averaged over the last ones; a sibling
-//! that takes half a second, and three times as long as the origin, is left out for a while, and then tried anew.
+//! A sibling helps only as long as viewers do not notice it. Read times are averaged over the last
+//! reads. A sibling that takes half a second, and three times as long as the origin, is left out
+//! for a while and then tried again.
 
 use std::time::Duration;
 
@@ -9,14 +10,15 @@ use reelway_clock::Monotonic;
 
 /// Reads before anything is compared.
 const ENOUGH: u32 = 8;
-/// A sibling may take so many times as long as the origin: what it lacks, it fetches from there itself.
+/// A sibling may take this many times as long as the origin: what it lacks, it fetches from there
+/// itself.
 const SLOWER: f64 = 3.0;
-/// Shorter reads are no harm, however fast the origin is.
+/// Shorter reads do no harm, however fast the origin is.
 const LONG: Duration = Duration::from_millis(500);
 /// Time for which a slow sibling is left out.
 const LEFT_OUT: Duration = Duration::from_secs(60);
 
-/// Time of the last reads and time per byte, on average, in nanoseconds.
+/// Average time per read and per byte over the last reads, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
     read: f64,
@@ -35,7 +37,7 @@ pub(super) struct Paces {
 struct Sibling {
     pace: Pace,
     left_out_until: Monotonic,
-    /// Nobody waits for an index that it is making until then.
+    /// Until then, nobody waits for an index that it is making.
     unawaited_until: Monotonic,
 }
 
@@ -65,12 +67,12 @@ impl Paces {
         }
     }
 
-    /// Bytes came from the origin.
+    /// Notes how long bytes from the origin took.
     pub fn origin(&mut self, bytes: usize, took: Duration) {
         self.origin.note(bytes, took);
     }
 
-    /// Bytes came from a sibling. True where it is left out from now on.
+    /// Notes how long bytes from a sibling took. Returns true if it is left out from now on.
     pub fn sibling(
         &mut self,
         number: usize,
@@ -104,13 +106,14 @@ impl Paces {
         sibling.is_some_and(|sibling| sibling.left_out_until > now)
     }
 
-    /// Whether it is worth while to wait for an index that a sibling is making.
+    /// Whether waiting for an index that a sibling is making is worthwhile.
     pub fn is_awaited(&self, number: usize, now: Monotonic) -> bool {
         let sibling = self.siblings.get(number);
         sibling.is_some_and(|sibling| sibling.unawaited_until <= now)
     }
 
-    /// An index that a sibling was making did not come in time. Many films may be like it: for a while nobody waits.
+    /// Notes that an index that a sibling was making did not arrive in time. This may happen with
+    /// many films, so nobody waits for it for a while.
     pub fn waited_in_vain(&mut self, number: usize, now: Monotonic) {
         if let Some(sibling) = self.siblings.get_mut(number) {
             sibling.unawaited_until = now + LEFT_OUT;
@@ -128,7 +131,8 @@ mod tests {
         Monotonic::from_nanos(seconds * 1_000_000_000)
     }
 
-    /// Whether a sibling is left out whose reads take so many milliseconds, and the origin's so many.
+    /// Whether a sibling is left out, given the milliseconds per read of the origin and of the
+    /// sibling.
     fn is_left_out(origin: u32, sibling: u32) -> bool {
         let mut paces = Paces::new(2);
         let mut was_left_out = false;

@@ -1,4 +1,4 @@
-//! Viewers are sent to the sibling that has their film.
+//! Sends viewers to the sibling that has their film.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use super::favourites::Favourites;
 use super::group::Group;
 use super::load::{Load, choose};
 
-/// Longest time for asking a sibling whether it has a film: a viewer waits.
+/// Timeout for asking a sibling whether it has a film: a viewer is waiting.
 const ASKING: Duration = Duration::from_millis(300);
-/// Servers that a player is told of beside this one.
+/// Maximum number of other servers that a player is given beside this one.
 const MOST_OTHERS: usize = 2;
 
 /// Places viewers at this server and its siblings.
@@ -22,22 +22,23 @@ pub struct Places {
     own: Box<dyn Own>,
 }
 
-/// This server, among its siblings.
+/// This server as one of the siblings.
 pub trait Own: Send + Sync {
-    /// How busy it is; `None`: it ends.
+    /// Its load; `None` while it is shutting down.
     fn load(&self) -> Option<Load>;
     /// Films with the most viewers here.
     fn watched(&self) -> Vec<Watched>;
 }
 
 impl Places {
-    /// Of this server and its siblings.
+    /// Places viewers at this server and its siblings.
     pub fn new(group: Arc<Group>, own: impl Own + 'static) -> Places {
         let own = Box::new(own);
         Places { group, own }
     }
 
-    /// This server (`None`) and the siblings that admit viewers, in the order of their rank for a film.
+    /// This server (`None`) and the siblings that admit viewers, in the order of their rank for a
+    /// film.
     fn ranked(&self, film: u128) -> Vec<(Option<usize>, Load)> {
         let now = reelway_clock::now();
         let candidates = self.group.for_viewers(film);
@@ -56,7 +57,8 @@ impl Places {
         [loads(above), own.into_iter().collect(), loads(below)].concat()
     }
 
-    /// What is watched of the films that have the same first edge as this one, which is so busy.
+    /// How much the films that share this film's first edge are watched; `load` is that edge's
+    /// load.
     fn favourites(
         &self,
         film: u128,
@@ -92,7 +94,7 @@ impl Places {
         let title = match known {
             Some(title) => title?,
             None => {
-                // One that does not answer in time is asked again by the next viewer.
+                // A sibling that does not answer in time is asked again for the next viewer.
                 let found = timeout(ASKING, self.group.find(sibling, film)).await.ok()?;
                 let found = found.inspect_err(|fault| self.group.failed(sibling, fault));
                 let title = found.ok()?.and_then(|film| film.playing());

@@ -1,4 +1,4 @@
-//! What siblings say of themselves. Pure: time is an argument.
+//! What siblings report about themselves. Pure: time is an argument.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,48 +8,49 @@ use reelway_clock::Monotonic;
 
 use super::load::Load;
 
-/// What a sibling says holds for this time: it is asked every second.
+/// A sibling's report is valid for this time; it is asked every second.
 const HOLDS: Duration = Duration::from_secs(3);
-/// Time in which a viewer who was sent to a sibling has a session there, and is one of those that it tells of. Where it is
-/// too long, they are counted twice for so long.
+/// Time after which a viewer who was sent to a sibling has a session there and is part of its
+/// report. If it is too long, such viewers are counted twice meanwhile.
 const ARRIVES: Duration = Duration::from_millis(100);
-/// Viewers under way who are counted at most.
+/// Maximum number of viewers on their way that are counted.
 const MOST_SENT: usize = 4096;
 
-/// A sibling, by what it says of itself.
+/// A sibling's report about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Standing {
-    /// How busy it is.
+    /// Its load.
     pub load: Load,
     /// Films with the most viewers there.
     pub watched: Vec<Watched>,
-    /// It admits viewers.
+    /// Whether it admits viewers.
     pub is_serving: bool,
-    /// Where viewers reach it: `rtsp://host:port`.
+    /// The address at which viewers reach it: `rtsp://host:port`.
     pub rtsp: String,
     /// `http://host:port`.
     pub http: String,
 }
 
-/// What all siblings have said.
+/// The reports of all siblings.
 #[derive(Debug)]
 pub(super) struct Standings(Vec<Heard>);
 
 #[derive(Clone, Debug, Default)]
 struct Heard {
-    /// When it was asked, and what it said.
+    /// When it was asked, and what it reported.
     last: Option<(Monotonic, Standing)>,
-    /// When viewers were sent there who may not be among those that it told of, and the bytes a second of their films.
+    /// When viewers were sent there who may not be part of the report, and their films' rates in
+    /// bytes per second.
     sent: VecDeque<(Monotonic, u64)>,
 }
 
 impl Standings {
-    /// So many siblings, of which nothing is known.
+    /// Creates the books for this many siblings, of which nothing is known.
     pub fn new(siblings: usize) -> Standings {
         Standings(vec![Heard::default(); siblings])
     }
 
-    /// A sibling has said this, when it was asked at this time.
+    /// Notes a sibling's report, which was requested at the time `asked`.
     pub fn heard(&mut self, number: usize, standing: Standing, asked: Monotonic) {
         if let Some(sibling) = self.0.get_mut(number) {
             sibling.sent.retain(|(at, _)| *at + ARRIVES > asked);
@@ -57,14 +58,14 @@ impl Standings {
         }
     }
 
-    /// A sibling did not answer.
+    /// Notes that a sibling did not answer.
     pub fn lost(&mut self, number: usize) {
         if let Some(sibling) = self.0.get_mut(number) {
             sibling.last = None;
         }
     }
 
-    /// A viewer is sent to a sibling, who needs so many bytes a second.
+    /// Notes that a viewer who needs `rate` bytes per second is sent to a sibling.
     pub fn sent(&mut self, number: usize, rate: u64, now: Monotonic) {
         let Some(sibling) = self.0.get_mut(number) else {
             return;
@@ -75,7 +76,8 @@ impl Standings {
         sibling.sent.push_back((now, rate));
     }
 
-    /// A sibling that admits viewers, as it said lately, and its load with those who are on their way to it.
+    /// The recent report of a sibling that admits viewers, and its load including the viewers on
+    /// their way to it.
     pub fn of(&self, number: usize, now: Monotonic) -> Option<(&Standing, Load)> {
         let sibling = self.0.get(number)?;
         let (at, standing) = sibling.last.as_ref()?;
@@ -148,7 +150,7 @@ mod tests {
             (load.viewers, load.network.expect("a limit").1)
         };
         assert_eq!(load(&standings, 500), (3, 800));
-        // It was asked before the second can have come.
+        // It was asked before the second viewer can have arrived.
         standings.heard(0, serving(2), at(599));
         assert_eq!(load(&standings, 900), (3, 840));
         standings.heard(0, serving(3), at(600));

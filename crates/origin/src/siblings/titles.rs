@@ -1,22 +1,23 @@
-//! What films are called at siblings. Pure: time is an argument.
+//! The titles of films at siblings. Pure: time is an argument.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use reelway_clock::Monotonic;
 
-/// How long it holds that a film has a title at a sibling …
+/// How long a film's title at a sibling is valid …
 const THERE: Duration = Duration::from_secs(60);
-/// … and that it does not play there.
+/// … and that the film does not play there.
 const NOT_THERE: Duration = Duration::from_secs(3);
-/// Answers that are kept at most.
+/// Maximum number of answers that are kept.
 const MOST_TITLES: usize = 16_384;
-/// What films are called at siblings, as far as it is known.
+/// The titles of films at siblings, as far as they are known.
 #[derive(Debug, Default)]
 pub(super) struct Titles(HashMap<(usize, u128), (Monotonic, Option<String>)>);
 
 impl Titles {
-    /// What a film is called at a sibling, or that it does not play there; `None`: not known now.
+    /// A film's title at a sibling, or `Some(None)` if it does not play there; `None` if that is
+    /// not known now.
     pub fn of(&self, sibling: usize, film: u128, now: Monotonic) -> Option<Option<String>> {
         let (at, title) = self.0.get(&(sibling, film))?;
         let holds = if title.is_some() { THERE } else { NOT_THERE };
