@@ -1,5 +1,5 @@
-//! Any bytes as a film: an index whose samples lie in the file or its view, and a view that can be made, or an error; bounded
-//! memory.
+//! Indexes arbitrary bytes as a film. The result must be an error, or an index whose samples lie in
+//! the file or its view, and whose view can be made; memory must be bounded.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,12 +7,12 @@ use reelway_media::{
     Filled, Filling, IndexErrorKind, IndexOptions, Indexer, RECORD_BYTES, SampleTable, Step, Title,
 };
 
-/// Bytes of a view that are made at once, or more.
+/// Smallest size of the parts in which a view is made, bytes.
 const BLOCK: u64 = 4096;
-/// Parts of a view that are made.
+/// Approximate number of parts in which a large view is made.
 const PARTS: u64 = 16;
 
-/// The view that was indexed is the view that can be made, from wherever on.
+/// Checks that the indexed view can be made, beginning at any block.
 fn make_view(film: &[u8], title: &Title, tables: &Vec<SampleTable>) {
     let Some(view) = title.view else {
         return;
@@ -82,7 +82,7 @@ fuzz_target!(|film: &[u8]| {
         }
     }
     for (number, track) in index.title.recorded().enumerate() {
-        // A transport stream as it is lies in the file, or in a view of its own.
+        // A transport stream that is sent unchanged lies in the file, or in its own view.
         let view = match number < index.title.tracks.len() {
             true => index.title.view,
             false => index.title.multiplex_view,
@@ -101,7 +101,7 @@ fuzz_target!(|film: &[u8]| {
         );
         let bytes = index.tables[number].len() as usize * RECORD_BYTES;
         assert!(bytes <= 3 * 18 * len, "{bytes} bytes of records from {len}");
-        // What others will ask of a title.
+        // Calls that other crates make on a title.
         let _ = (track.codec.rfc6381(), track.codec.name());
         for at in [i64::MIN, 0, index.title.duration / 2, i64::MAX] {
             let group = track.sync_group_at(at).max(track.group_at(at));

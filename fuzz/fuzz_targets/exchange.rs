@@ -1,4 +1,5 @@
-//! Any bytes as an index that another server sent: an index whose samples lie in the film, or an error.
+//! Reads arbitrary bytes as an index from another server. The result must be an error, or an index
+//! whose samples lie in the film.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,7 +7,7 @@ use reelway_media::exchange::{Incoming, VERSION};
 use reelway_media::{IndexOptions, View};
 
 fuzz_target!(|input: &[u8]| {
-    // The prefix is the same for all: what is looked for lies behind it.
+    // The prefix is constant, so that the fuzzer explores what follows it.
     let Some((size, rest)) = input.split_first_chunk::<2>() else {
         return;
     };
@@ -28,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
         ..IndexOptions::default()
     };
     let mut incoming = Incoming::new(len, options);
-    // In parts that no record ends with.
+    // In parts that do not end at records' boundaries.
     if bytes
         .chunks(101)
         .try_for_each(|part| incoming.feed(part))
@@ -39,7 +40,8 @@ fuzz_target!(|input: &[u8]| {
     let Ok(index) = incoming.finish() else {
         return;
     };
-    // The samples of a transport stream that goes over RTSP as it is lie elsewhere than those of its tracks.
+    // The samples of a transport stream that is sent unchanged over RTSP do not lie where those of
+    // its tracks do.
     let title = &index.title;
     let bytes = |view: Option<View>| view.map_or(len, |view| view.bytes);
     let (tracks, multiplex) = (bytes(title.view), bytes(title.multiplex_view));

@@ -1,4 +1,5 @@
-//! Any bytes as an index file whose checksums are right: an error, or a film of which everything can be asked.
+//! Opens arbitrary bytes as an index file with correct checksums. The result must be an error, or a
+//! film on which every query works without a panic.
 #![no_main]
 
 use std::fs;
@@ -13,14 +14,14 @@ use reelway_media::Samples;
 use reelway_sys::FileIdentity;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Bytes before the brief, and where its length and both checksums are in them.
+/// Bytes before the brief, and the positions of its length and both checksums in them.
 const PREFIX: usize = 40;
 const BRIEF_LEN: Range<usize> = 12..16;
 const SUMS: [Range<usize>; 2] = [24..32, 32..40];
-/// Records of each kind that are asked for.
+/// The most records of each kind that are read.
 const MOST: usize = 1000;
 
-/// In memory.
+/// The file, in memory (tmpfs).
 static PATH: LazyLock<PathBuf> =
     LazyLock::new(|| PathBuf::from(format!("/dev/shm/reelway-fuzz-{}.rwx", process::id())));
 
@@ -33,7 +34,7 @@ fuzz_target!(|input: &[u8]| {
     let Some((brief, rest)) = rest.split_at_checked(brief_len) else {
         return;
     };
-    // Which file it was made from stands at the beginning of the brief.
+    // The brief begins with the identity of the file from which it was made.
     let Ok(((device, inode, size, mtime_ns), _)) = postcard::take_from_bytes(brief) else {
         return;
     };
@@ -43,7 +44,7 @@ fuzz_target!(|input: &[u8]| {
         size,
         mtime_ns,
     };
-    // The second is of all that follows.
+    // The second checksum covers everything after the brief.
     let sums = [xxh3_64(brief), xxh3_64(rest)];
     for (place, sum) in SUMS.into_iter().zip(sums) {
         bytes[place].copy_from_slice(&sum.to_le_bytes());

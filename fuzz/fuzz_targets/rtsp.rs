@@ -1,8 +1,9 @@
-//! Any bytes on RTSP connections: parsed alike in any cut, answered by the state machine one answer
-//! a request, sessions and connections gone when their time is over; no panic, memory bounded.
+//! Sends arbitrary bytes on RTSP connections. They must be parsed in the same way however they are
+//! cut, the state machine must send at most one answer per request, and sessions and connections
+//! must end after their timeouts; no panic, bounded memory.
 //!
-//! The input is cut into pieces by the byte 0xf5, which no text holds; a piece goes to the connection
-//! that its first byte names, or is an event where there is none.
+//! The input is split at the byte 0xf5, which no UTF-8 text contains. The first byte of a piece
+//! selects an event, or the connection that receives the rest.
 #![no_main]
 
 use std::net::IpAddr;
@@ -22,7 +23,7 @@ use reelway_rtsp::seam::{FirstPacket, Job, Outcome, PlayInfo};
 use reelway_rtsp::target::{Target, base};
 use reelway_time::Monotonic;
 
-/// The film's length.
+/// The film's duration, ns.
 const DURATION: i64 = 10_000_000_000;
 
 fn film() -> Film<()> {
@@ -71,7 +72,8 @@ struct World {
 }
 
 impl World {
-    /// Time passes, second by second: more at once is a standstill of the server, in which nobody is given up.
+    /// Lets time pass, second by second: a longer step would be a standstill of the server, during
+    /// which no session times out.
     fn wait(&mut self, seconds: u64) {
         for _ in 0..seconds {
             self.now += Duration::from_secs(1);
@@ -141,7 +143,7 @@ impl World {
     }
 }
 
-/// One status line, headers that are lines, and a body as long as it says.
+/// Checks for one status line, well-formed header lines, and a body of the length stated.
 fn check_answer(bytes: &[u8]) {
     let end = bytes
         .windows(4)
@@ -185,7 +187,7 @@ fuzz_target!(|input: &[u8]| {
         let _ = offers(text, IpAddr::from([10, 0, 0, 7]));
         let title = Target::parse(text).whole_title();
         if !title.is_empty() {
-            // A title's address leads to the title.
+            // The address made of a title must lead to the title.
             assert_eq!(
                 Target::parse(&base("rtsp://h", &title)).whole_title(),
                 title

@@ -1,12 +1,12 @@
-//! Any bytes as a file of subtitles: cues that are bounded and in order, and the same ones when what was written of them is read
-//! again, or an error.
+//! Reads arbitrary bytes as a subtitle file. The result must be an error, or bounded cues in order,
+//! which are the same when they are written and read again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use reelway_subtitles::{Format, MOST_CHARS, MOST_CUES, MOST_NOTES, read};
 
 fuzz_target!(|bytes: &[u8]| {
-    // The first byte says as what the rest is read.
+    // The first byte selects the format of the rest.
     let Some((first, rest)) = bytes.split_first() else {
         return;
     };

@@ -1,8 +1,8 @@
-//! How every experiment reads its arguments.
+//! Parsing of the experiments' command-line arguments.
 
 use std::str::FromStr;
 
-/// A number of seconds, minutes and the like: more than 0, and finite.
+/// Parses a finite number greater than 0, such as a number of seconds or minutes.
 pub(crate) fn positive(text: &str) -> Result<f64, String> {
     let number: f64 = text
         .parse()
@@ -13,7 +13,7 @@ pub(crate) fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A number of rounds, films and the like: at least one.
+/// Parses an integer of at least 1, such as a number of rounds or films.
 pub(crate) fn one_or_more<T: FromStr + PartialOrd + From<u8>>(text: &str) -> Result<T, String> {
     let number: T = text
         .parse()
@@ -24,7 +24,7 @@ pub(crate) fn one_or_more<T: FromStr + PartialOrd + From<u8>>(text: &str) -> Res
     }
 }
 
-/// The arguments of an experiment; wrong usage ends the process as everywhere.
+/// Parses the arguments of an experiment; exits the process with clap's message if they are wrong.
 pub(crate) fn arguments<A: clap::Parser>(name: &str, args: &[String]) -> A {
     let name = format!("reelway bench {name}");
     let command = A::command().bin_name(&name).after_help(

@@ -1,4 +1,4 @@
-//! `reelway bench beside`: whether viewers over RTSP/UDP get their packets later beside much HTTP.
+//! `reelway bench beside`: whether heavy HTTP traffic makes packets to RTSP/UDP viewers later.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,28 +39,28 @@ struct Args {
     rounds: usize,
 }
 
-/// Films, each of so many bits a second.
+/// Number of films, and the bit rate of each in bit/s.
 const FILMS: (usize, u64) = (20, 4_000_000);
-/// Connections over HTTP.
+/// Number of HTTP connections.
 const CONNECTIONS: usize = 16;
-/// Segments that are asked for over HTTP: all are in memory.
+/// Number of segments that are requested over HTTP; all are in memory.
 const SEGMENTS: u64 = 16;
 
-/// What a run gave.
+/// Results of one run.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 struct Run {
     late_p99_ms: f64,
     late_p999_ms: f64,
     late_max_ms: f64,
     harmed: u64,
-    /// Megabits a second over HTTP.
+    /// HTTP throughput in Mbit/s.
     http: f64,
 }
 
 /// Runs the experiment.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let args: &Args = &arguments("beside", args);
-    // Readers over HTTP are threads of this one.
+    // HTTP readers are threads that this one starts.
     cores::leave_the_servers();
     let folder = Folder::make("bench-beside")?;
     let films = folder.path().join("films");
@@ -80,7 +80,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     Ok(report(args, &without, &with))
 }
 
-/// Viewers over RTSP, beside so many megabits a second over HTTP.
+/// Runs the RTSP viewers beside `http` Mbit/s of HTTP.
 fn watch(
     args: &Args,
     server: &Server,
@@ -100,7 +100,7 @@ fn watch(
         films: FILMS.0,
         seconds: args.seconds,
     };
-    // From the first viewer's coming to the last one's leaving.
+    // From the arrival of the first viewer to the departure of the last.
     let seconds = Duration::from_secs(args.seconds.into()) + ARRIVALS;
     let (stories, bytes) = std::thread::scope(|scope| -> anyhow::Result<_> {
         let beside = (http > 0).then(|| scope.spawn(|| load.run(seconds, 0, &|_| {})));

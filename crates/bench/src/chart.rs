@@ -1,15 +1,15 @@
-//! Charts as small SVG files: lines, bands, points and bars, ours beside a paper's.
+//! Charts as small SVG files: lines, bands, points and bars, our results beside a paper's.
 //!
-//! The background is transparent and colours change with the reader's light or dark theme, so that a
-//! chart can stand on any page. A palette of four, told apart also without colour by their dashes.
+//! The background is transparent and colours follow the reader's light or dark theme, so that a
+//! chart fits any page. The palette has four colours; dashes tell series apart without colour.
 
 use std::fmt::Write;
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 360.0;
-/// Room left of, right of, above and below the drawing.
+/// Margins left of, right of, above and below the drawing.
 const MARGIN: [f64; 4] = [64.0, 240.0, 40.0, 48.0];
-/// Height of a bar and of the room it has.
+/// Height of a bar, and of its row.
 const BAR: (f64, f64) = (16.0, 26.0);
 
 /// How a series is drawn.
@@ -17,20 +17,20 @@ const BAR: (f64, f64) = (16.0, 26.0);
 pub enum Mark {
     /// Points joined by a line.
     Line,
-    /// The same dashed: for what others measured.
+    /// A dashed line, for measurements by others.
     Dashed,
     /// An area between two values; points come in pairs of lower and upper.
     Band,
 }
 
-/// Points with a name.
+/// A named series of points.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// What the legend says.
+    /// Name in the legend.
     pub name: String,
     /// How it is drawn.
     pub mark: Mark,
-    /// Which of the colours, from 0.
+    /// Index of the colour, from 0.
     pub colour: usize,
     /// The points; a band's lower edge, then its upper edge.
     pub points: Vec<(f64, f64)>,
@@ -39,18 +39,18 @@ pub struct Series {
 /// An axis.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// What it shows, with its unit.
+    /// The quantity shown, with its unit.
     pub label: String,
-    /// Whether equal distances are equal ratios.
+    /// Whether the scale is logarithmic.
     pub log: bool,
-    /// First and last value.
+    /// First and last value on the axis.
     pub range: (f64, f64),
-    /// Where there are marks with numbers.
+    /// Values with a tick and a number.
     pub ticks: Vec<f64>,
 }
 
 impl Axis {
-    /// An axis from `low` to `high` with ticks at round numbers.
+    /// Returns an axis from `low` to `high` with ticks at round numbers.
     pub fn linear(label: &str, low: f64, high: f64) -> Axis {
         let step = round_step((high - low).abs().max(1e-9) / 6.0);
         let (first, last) = ((low / step).floor() as i64, (high / step).ceil() as i64);
@@ -63,7 +63,7 @@ impl Axis {
         }
     }
 
-    /// An axis on which equal distances are equal ratios, with ticks at the values given.
+    /// Returns a logarithmic axis with ticks at the given values.
     pub fn log(label: &str, ticks: &[f64]) -> Axis {
         let low = ticks
             .iter()
@@ -79,7 +79,7 @@ impl Axis {
         }
     }
 
-    /// Where a value lies, 0 to 1.
+    /// Returns the position of a value on the axis, 0 to 1.
     fn place(&self, value: f64) -> f64 {
         let (low, high) = self.range;
         let share = if self.log {
@@ -91,7 +91,7 @@ impl Axis {
     }
 }
 
-/// The round number (1, 2 or 5 times a power of ten) at or above `step`.
+/// Returns the smallest round number (1, 2 or 5 times a power of ten) that is at least `step`.
 fn round_step(step: f64) -> f64 {
     let power = 10_f64.powf(step.log10().floor());
     let digits = [1.0, 2.0, 5.0, 10.0];
@@ -121,7 +121,7 @@ fn escape(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-/// What all charts begin with.
+/// Returns the beginning of every chart: the SVG element, its style and the title.
 fn head(width: f64, height: f64, title: &str) -> String {
     let style = "text{font:12px system-ui,sans-serif;fill:#3b4252}.t{font-weight:600;font-size:14px}\
         .g{stroke:#8884;stroke-width:1}.a{stroke:#888;stroke-width:1}\
@@ -139,7 +139,7 @@ fn head(width: f64, height: f64, title: &str) -> String {
     )
 }
 
-/// Lines over two axes.
+/// Draws series over two axes.
 pub fn lines(title: &str, x: &Axis, y: &Axis, series: &[Series]) -> String {
     let mut out = head(WIDTH, HEIGHT, title);
     let [left, right, top, bottom] = MARGIN;
@@ -230,20 +230,20 @@ pub fn lines(title: &str, x: &Axis, y: &Axis, series: &[Series]) -> String {
     out
 }
 
-/// A bar with a name.
+/// A named bar.
 #[derive(Clone, Debug)]
 pub struct Bar {
-    /// What it is.
+    /// Name beside the bar.
     pub name: String,
-    /// Its length.
+    /// Value that its length shows.
     pub value: f64,
-    /// Which of the colours, from 0.
+    /// Index of the colour, from 0.
     pub colour: usize,
     /// Smallest and largest of several runs.
     pub spread: Option<(f64, f64)>,
 }
 
-/// Lying bars, each with its number.
+/// Draws horizontal bars, each with its value.
 pub fn bars(title: &str, unit: &str, bars: &[Bar]) -> String {
     const NAMES: f64 = 260.0;
     let height = 60.0 + BAR.1 * bars.len() as f64;
@@ -294,7 +294,7 @@ pub fn bars(title: &str, unit: &str, bars: &[Bar]) -> String {
     out
 }
 
-/// The greatest value that is drawn.
+/// Returns the greatest value of all series, at least 0.001.
 pub fn most(series: &[Series]) -> f64 {
     let values = series.iter().flat_map(|series| &series.points);
     values.map(|point| point.1).fold(0.001, f64::max)

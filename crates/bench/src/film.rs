@@ -1,4 +1,4 @@
-//! Films for experiments, as the yardstick makes them.
+//! Films for experiments, made by the yardstick.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,8 @@ use anyhow::Context;
 
 pub use reelway_yardstick::film::{Recipe, SOUND, make, make_varying};
 
-/// Makes `count` films, `film00.mp4` and so on, in a new folder `films`: alike, but no byte the same.
+/// Makes `count` films, `film00.mp4` and so on, in a new folder `films`: the same recipe, but
+/// different bytes.
 ///
 /// # Errors
 /// The folder cannot be written.

@@ -1,4 +1,4 @@
-//! `reelway bench index`: how long it takes to learn a two-hour film.
+//! `reelway bench index`: how long it takes to index a two-hour film.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::film::{Recipe, make};
 use crate::report::{Figure, Report};
 use crate::stats::Spread;
 
-/// Two hours at 24 pictures a second are 172,800 pictures and 337,500 sound frames.
+/// Two hours at 24 pictures per second: 172,800 pictures and 337,500 sound frames.
 const FILM: Recipe = Recipe {
     seconds: 7200,
     fps: 24,
@@ -28,7 +28,8 @@ const RUNS: usize = 21;
 #[derive(clap::Parser)]
 struct Args {}
 
-/// Indexes a film whose `moov` is in the page cache, reads its index file back, and counts bytes.
+/// Indexes a film whose `moov` is in the page cache, reads its index file back and counts the
+/// bytes.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let Args {} = arguments("index", args);
     measure(crate::bed::Folder::make("bench-index")?.path())

@@ -1,8 +1,9 @@
-//! The papers' experiments and the comparisons with peers, behind `reelway bench`; nowhere else.
+//! The papers' experiments and the comparisons with peers, used by `reelway bench` only.
 //!
-//! What lives here: one module an experiment, the shape of its [`Report`], and the pages that come of it
-//! (`publish.rs`, `summary.rs`; texts with places for what was measured: `template.rs`). A benchmark is no test: it is run by people, and continuous integration never fails
-//! on a clock.
+//! The crate has one module per experiment, the format of its [`Report`], and the pages made of it
+//! (`publish.rs`, `summary.rs`; texts with placeholders for measured values: `template.rs`). A
+//! benchmark is not a test: people run it, and continuous integration never fails because of
+//! timing.
 #![forbid(unsafe_code)]
 
 mod admission;
@@ -37,27 +38,27 @@ mod yardstick;
 
 pub use report::{Figure, Kept, Report, Stamp};
 
-/// An experiment: its name, what it measures, and how it is run with its own arguments.
+/// An experiment: its name, a line about what it measures, and the function that runs it.
 struct Experiment {
     name: &'static str,
     about: &'static str,
     run: fn(&[String]) -> anyhow::Result<Report>,
-    /// Roughly how long its pages take on a machine with two cores, in minutes.
+    /// Approximate duration of its pages on a machine with two cores, in minutes.
     minutes: u32,
-    /// The pages that are kept of it, each with the arguments that make it.
+    /// The pages of its results, each with the arguments that produce it.
     pages: &'static [Page],
 }
 
-/// A page of results that is kept, and the arguments of its experiment that make it.
+/// A published page of results, and the arguments of its experiment that produce it.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
-    /// Its file's name, without the ending.
+    /// Name of its file, without the extension.
     pub name: &'static str,
-    /// Arguments.
+    /// Arguments of the experiment.
     pub args: &'static [&'static str],
 }
 
-/// Every experiment there is, the shortest and most asked for first.
+/// All experiments, the shortest and most frequently used first.
 const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "index",
@@ -301,20 +302,20 @@ const EXPERIMENTS: &[Experiment] = &[
     },
 ];
 
-/// What `reelway bench --list` says of an experiment.
+/// An experiment as `reelway bench --list` shows it.
 #[derive(Clone, Copy, Debug)]
 pub struct Listed {
     /// Its name.
     pub name: &'static str,
     /// What it measures.
     pub about: &'static str,
-    /// Roughly how long its pages take on a machine with two cores, in minutes.
+    /// Approximate duration of its pages on a machine with two cores, in minutes.
     pub minutes: u32,
-    /// The pages that are kept of it.
+    /// The pages of its results.
     pub pages: &'static [Page],
 }
 
-/// All experiments.
+/// Returns all experiments.
 pub fn list() -> impl Iterator<Item = Listed> {
     EXPERIMENTS.iter().map(|experiment| Listed {
         name: experiment.name,
@@ -327,8 +328,8 @@ pub fn list() -> impl Iterator<Item = Listed> {
 /// Runs an experiment.
 ///
 /// # Errors
-/// There is none of that name, its arguments are wrong, or it could not be carried out. A missed goal
-/// is no error: the report says so.
+/// There is no experiment of this name, its arguments are wrong, or it could not be carried out. A
+/// missed goal is not an error: the report shows it.
 pub fn run(name: &str, args: &[String]) -> anyhow::Result<Report> {
     let Some(experiment) = EXPERIMENTS
         .iter()

@@ -1,7 +1,8 @@
-//! `reelway bench memory`: what the server's process holds beside its pool with many viewers of as many
-//! two-hour films, over RTSP, then over HLS. The films' tables are those of real films; their media is a
-//! hole in the file, but for the beginnings of the pictures that are sent over RTSP. And the same where the network, the
-//! disks, the processor and the memory are limited, so that each viewer's needs are booked second by second.
+//! `reelway bench memory`: the memory of the server's process beside its pool, with many viewers of
+//! as many two-hour films, over RTSP, then over HLS. The films' tables are those of real films;
+//! their media is a hole in the file, except for the first bytes of the pictures that are sent over
+//! RTSP. The second run limits the network, the disks, the processor and the memory, so that each
+//! viewer's needs are booked second by second.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -53,23 +54,24 @@ const FILM: Recipe = Recipe {
 /// Nothing is booked.
 const UNLIMITED: &str = "mem=none";
 
-/// More than they need, of all that can be limited.
+/// Limits of every kind, each higher than what the viewers need.
 const LIMITED: &str = "net=20Gbit,disk=10GB/s,mem=64GiB,cpu=20Gbit";
 
-/// What the process may hold beside the pool: for all, and for each viewer.
+/// Memory that the process may hold beside the pool, in bytes: in all, and for each viewer.
 const BESIDE: u64 = 64 << 20;
 const A_VIEWER: u64 = 64 << 10;
 
-/// Memory at a moment and at its highest, bytes.
+/// Memory of the process at one moment, and its peak, in bytes.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 struct Memory {
-    /// When.
+    /// The moment.
     what: &'static str,
-    /// Resident memory of its own.
+    /// Resident memory that is not backed by files.
     own: u64,
-    /// Pages of files: the program, and indexes that are mapped. The kernel takes them back at need.
+    /// Resident pages of files: the program and mapped indexes. The kernel reclaims them when
+    /// needed.
     files: u64,
-    /// All of it, at its highest so far.
+    /// Peak of all resident memory so far.
     peak: u64,
 }
 
@@ -168,7 +170,7 @@ fn name(number: usize) -> String {
     format!("film{number:03}")
 }
 
-/// Bytes of all files below.
+/// Returns the bytes of all files below a directory.
 fn size_of(dir: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return 0;
@@ -181,11 +183,12 @@ fn size_of(dir: &Path) -> u64 {
     entries.flatten().map(size).sum()
 }
 
-/// Makes pictures of what lies in the hole from a place on, as far as RTP looks into them: a slice each.
+/// Writes the beginning of a slice into each picture from a position on: all that RTP reads of
+/// them.
 fn fill(path: &Path, from: f64, seconds: u32) -> anyhow::Result<()> {
     let (_, index) = index_path(path, IndexOptions::default())?;
     let file = File::options().write(true).open(path)?;
-    // Playing begins at the sync sample before.
+    // Playback begins at the sync sample before that position.
     let first = (from - 4.0).max(0.0) * f64::from(FILM.fps);
     let count = (seconds * FILM.fps) as usize;
     for (track, table) in index.title.tracks.iter().zip(&index.tables) {
@@ -201,13 +204,13 @@ fn fill(path: &Path, from: f64, seconds: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// When and where each begins: one after the other, all over the film.
+/// Returns when and where a viewer begins: one after the other, spread over the whole film.
 fn place(number: usize, args: &Args) -> (Duration, f64) {
     let share = number as f64 / args.viewers.max(1) as f64;
     (Duration::from_secs_f64(5.0 * share), 7000.0 * share)
 }
 
-/// How many were harmed.
+/// Returns the number of viewers that were harmed.
 async fn over_rtsp(server: &Server, args: &Args) -> anyhow::Result<usize> {
     let mut tasks = Vec::new();
     for number in 0..args.viewers {

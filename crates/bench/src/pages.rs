@@ -1,4 +1,4 @@
-//! The files of a folder of pages.
+//! The files in a folder of pages.
 
 use std::path::{Path, PathBuf};
 
@@ -6,15 +6,15 @@ use anyhow::Context;
 
 use crate::report::Kept;
 
-/// The file that keeps a page's figures.
+/// Returns the path of the file with a page's figures.
 pub fn figures_of(dir: &Path, page: &str) -> PathBuf {
     dir.join(format!("{page}.json"))
 }
 
-/// What the folder keeps of a page; nothing where it was never measured.
+/// Reads the figures of a page; `None` if it was never measured.
 ///
 /// # Errors
-/// The file cannot be read, or is not what [`crate::publish::publish`] writes.
+/// The file cannot be read, or does not have the format that [`crate::publish::publish`] writes.
 pub fn kept(dir: &Path, page: &str) -> anyhow::Result<Option<Kept>> {
     let path = figures_of(dir, page);
     let text = match std::fs::read_to_string(&path) {

@@ -1,4 +1,5 @@
-//! Writing what an experiment gave into the folder of pages: the page, its figures, its charts. Figures of other machines stay.
+//! Writes the results of an experiment into the folder of pages: the page, its figures, its charts.
+//! Figures from other machines stay.
 
 use std::path::Path;
 
@@ -9,11 +10,12 @@ pub use crate::pages::{figures_of, kept};
 use crate::report::{Kept, Report};
 use crate::{stamp, summary};
 
-/// Writes DIR/NAME.md, DIR/NAME.json and the charts, and renews what summarises the folder's pages ([`summary`]).
+/// Writes DIR/NAME.md, DIR/NAME.json and the charts, and renews the folder's summaries
+/// ([`summary`]).
 ///
 /// # Errors
-/// A figure is no number, or one that the page holds against a goal was not measured: the page stays as it is. A file cannot be
-/// written, or a summary cannot be made of the folder's files.
+/// A figure is not a number, or a figure that has a goal on the page was not measured: the page
+/// stays unchanged. A file cannot be written, or a summary cannot be made of the folder's files.
 pub fn publish(report: &mut Report, dir: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
     report.stamp.commit = stamp::commit(dir);
@@ -40,7 +42,7 @@ pub fn publish(report: &mut Report, dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a run can take the place of the one before it on its page.
+/// Checks whether a run may replace the previous one on its page.
 fn is_complete(report: &Report, before: Option<&Kept>) -> anyhow::Result<()> {
     let page = &report.stamp.bench;
     for figure in &report.figures {

@@ -1,4 +1,4 @@
-//! What a film holds, for the yardstick to compare with.
+//! The contents of a film, with which the yardstick compares received access units.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

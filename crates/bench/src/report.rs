@@ -1,4 +1,4 @@
-//! What an experiment reports: the same shape for people and for machines.
+//! Reports of experiments: one structure for people and for machines.
 
 use std::fmt;
 
@@ -7,25 +7,25 @@ use serde_json::{Map, Value};
 
 use crate::stamp;
 
-/// A measured figure, held against its goal where it has one.
+/// A measured figure, and its goal if it has one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// Short name, stable over versions.
+    /// Short name, stable across versions.
     pub id: String,
-    /// What was measured (a median where there were several runs).
+    /// The measured value (the median of several runs).
     pub value: f64,
-    /// Unit of value.
+    /// Unit of the value.
     pub unit: String,
-    /// The goal in words, such as "≤ 20"; empty where there is none.
+    /// The goal as text, such as "≤ 20"; empty if it has none.
     pub must: String,
-    /// Whether the goal was met; nothing where there is none.
+    /// Whether the goal was met; `None` without a goal.
     pub met: Option<bool>,
     /// Smallest and largest of the runs.
     pub spread: Option<(f64, f64)>,
 }
 
 impl Figure {
-    /// A figure that must not be greater than `most`.
+    /// Creates a figure that must not be greater than `most`.
     pub fn at_most(id: &str, value: f64, unit: &str, most: f64) -> Figure {
         Figure {
             must: format!("≤ {most}"),
@@ -34,7 +34,7 @@ impl Figure {
         }
     }
 
-    /// A figure that must not be less than `least`.
+    /// Creates a figure that must not be less than `least`.
     pub fn at_least(id: &str, value: f64, unit: &str, least: f64) -> Figure {
         Figure {
             must: format!("≥ {least}"),
@@ -43,7 +43,7 @@ impl Figure {
         }
     }
 
-    /// A figure that has no goal, such as the maximum beside a percentile that has one.
+    /// Creates a figure without a goal, such as the maximum beside a percentile that has one.
     pub fn without_goal(id: &str, value: f64, unit: &str) -> Figure {
         Figure {
             id: id.into(),
@@ -55,13 +55,13 @@ impl Figure {
         }
     }
 
-    /// With the smallest and largest value seen.
+    /// Adds the smallest and largest value of the runs.
     pub fn spread(mut self, low: f64, high: f64) -> Figure {
         self.spread = Some((low, high));
         self
     }
 
-    /// Whether it is further from the goal that both have.
+    /// Whether it is further from the goal than `other`, whose goal is of the same kind.
     fn is_worse_than(&self, other: &Figure) -> bool {
         match self.must.chars().next() {
             Some('≤') => self.value > other.value,
@@ -70,7 +70,7 @@ impl Figure {
         }
     }
 
-    /// The same with the goal of another run.
+    /// Returns the figure with the goal of another run.
     fn held_against(&self, other: &Figure) -> Figure {
         let met = match self.must == other.must {
             true => self.met,
@@ -86,7 +86,7 @@ impl Figure {
         }
     }
 
-    /// Its goal, and whether that is the most it may be.
+    /// Returns whether its goal is an upper bound, and the goal.
     fn goal(&self) -> Option<(bool, f64)> {
         let (sign, goal) = self.must.split_once(' ')?;
         Some((sign == "≤", goal.parse().ok()?))
@@ -97,7 +97,7 @@ impl Figure {
         self.met == Some(false)
     }
 
-    /// "met", "**missed**", or nothing where there is no goal.
+    /// Returns "met", "**missed**", or an empty string if it has no goal.
     pub(crate) fn mark(&self) -> &'static str {
         match self.met {
             Some(true) => "met",
@@ -110,17 +110,17 @@ impl Figure {
 /// Where, when and how figures were measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stamp {
-    /// Name of the page: the experiment, or a part of it that has a page of its own.
+    /// Name of the page: the experiment, or a part of it with its own page.
     pub bench: String,
     /// Processor, cores, memory, kernel.
     pub machine: String,
-    /// When it ended, RFC 3339 in UTC.
+    /// When the report was made, RFC 3339 in UTC.
     pub when: String,
-    /// The command that gives it, its scheduling priority included.
+    /// The command that measures it, with its scheduling priority.
     pub command: String,
-    /// The commit that was measured; nothing where it is not known.
+    /// The commit that was measured; `None` if it is not known.
     pub commit: Option<String>,
-    /// Seconds that the experiment took; nothing where it was not recorded.
+    /// Duration of the experiment in seconds; `None` if it was not recorded.
     pub seconds: Option<f64>,
 }
 
@@ -136,7 +136,7 @@ impl Stamp {
         )
     }
 
-    /// The commit in words.
+    /// Returns the commit as text.
     pub(crate) fn commit(&self) -> String {
         match &self.commit {
             Some(commit) => format!("commit {commit}"),
@@ -144,19 +144,19 @@ impl Stamp {
         }
     }
 
-    /// The day of the measurement.
+    /// Returns the day of the measurement.
     pub(crate) fn day(&self) -> &str {
         self.when.split('T').next().unwrap_or_default()
     }
 
-    /// The machine's processor, which is what tells machines apart.
+    /// Returns the machine's processor, by which machines are told apart.
     pub(crate) fn processor(&self) -> String {
         let name = self.machine.split(',').next().unwrap_or_default();
         name.replace("(R)", "").replace(" Processor", "")
     }
 }
 
-/// What is kept of an experiment, beside its page: DIR/NAME.json.
+/// The results of an experiment that are kept beside its page, in DIR/NAME.json.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
     /// Where, when and how.
@@ -170,17 +170,18 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// What its page begins with, below the title and its own note: the figures beside their goals.
+    /// Returns the first part of its page, below the title and the note: the figures beside their
+    /// goals.
     pub fn head(&self) -> String {
         table(&self.figures)
     }
 
-    /// All runs, each on another machine; this one first.
+    /// Returns all runs, each on another machine; this one first.
     pub fn runs(&self) -> impl Iterator<Item = &Kept> {
         std::iter::once(self).chain(&self.elsewhere)
     }
 
-    /// What is kept of it when it has been run once more: the last run on each machine.
+    /// Returns what is kept after another run: the last run on each machine.
     pub(crate) fn followed_by(self, mut newest: Kept) -> Kept {
         let Kept { elsewhere, .. } = &self;
         let others = elsewhere.clone();
@@ -193,8 +194,8 @@ impl Kept {
         newest
     }
 
-    /// A figure as it may be claimed: of the machine where it is worst, with that machine's run, held against the newest goal.
-    /// What has no goal is the newest.
+    /// Returns a figure that may be claimed: from the machine where it is worst, with that
+    /// machine's run, compared with the newest goal. A figure without a goal is the newest.
     pub(crate) fn claimed(&self, id: &str) -> Option<(&Kept, Figure)> {
         let newest = self.figures.iter().find(|figure| figure.id == id)?;
         let runs = self.runs().filter_map(|run| {
@@ -214,33 +215,33 @@ pub struct Report {
     /// Where, when and how.
     #[serde(flatten)]
     pub stamp: Stamp,
-    /// One figure for each goal, and what belongs beside them.
+    /// One figure for each goal, and related figures.
     pub figures: Vec<Figure>,
     /// Everything else that was measured, by experiment.
     #[serde(flatten)]
     pub details: Map<String, Value>,
-    /// Lines for people, below the figures.
+    /// Lines of text for people, below the figures.
     #[serde(skip)]
     pub text: Vec<String>,
-    /// Title of the page; empty where the name of the experiment is enough.
+    /// Title of the page; if empty, the name of the experiment.
     #[serde(skip)]
     pub title: String,
-    /// What else is said of how it was measured, behind the command on the page.
+    /// Notes on the measurement, after the command on the page.
     #[serde(skip)]
     pub note: String,
-    /// Tables for the page of results, as Markdown.
+    /// Tables for the page, as Markdown.
     #[serde(skip)]
     pub page: String,
-    /// The last runs on other machines, as kept beside the page.
+    /// The last runs on other machines, kept beside the page.
     #[serde(skip)]
     pub elsewhere: Vec<Kept>,
-    /// Charts that the page shows: their paths relative to it, and the SVG.
+    /// Charts on the page: their paths relative to it, and the SVG.
     #[serde(skip)]
     pub charts: Vec<(String, String)>,
 }
 
 impl Report {
-    /// An empty report of the experiment `bench`, of this machine and moment.
+    /// Creates an empty report of the experiment `bench`, with this machine and the current time.
     pub fn new(bench: &str) -> Report {
         Report {
             stamp: Stamp {
@@ -262,7 +263,7 @@ impl Report {
         }
     }
 
-    /// What is kept of it beside its page.
+    /// Returns the results that are kept beside its page.
     pub fn kept(&self) -> Kept {
         Kept {
             stamp: self.stamp.clone(),
@@ -271,7 +272,7 @@ impl Report {
         }
     }
 
-    /// The page of this experiment.
+    /// Returns the page of this experiment.
     pub fn markdown(&self) -> String {
         let title = match self.title.as_str() {
             "" => &self.stamp.bench,
@@ -307,7 +308,7 @@ impl Report {
     }
 }
 
-/// Figures beside their goals, as Markdown; nothing where there are none.
+/// Returns figures beside their goals as a Markdown table; an empty string without figures.
 pub(crate) fn table(figures: &[Figure]) -> String {
     if figures.is_empty() {
         return String::new();
@@ -357,7 +358,7 @@ impl fmt::Display for Report {
         for line in &self.text {
             writeln!(f, "{line}")?;
         }
-        // Where nothing sums the page's tables up, they are shown themselves.
+        // If there is no text that summarises the page's tables, they are shown themselves.
         let rows = self
             .page
             .lines()
@@ -373,7 +374,7 @@ impl fmt::Display for Report {
 mod tests {
     use super::*;
 
-    /// A run on a machine with this processor, on this day.
+    /// Returns a run on a machine with this processor, on this day.
     fn run(processor: &str, when: &str, figure: Figure) -> Kept {
         let mut report = Report::new("page");
         report.stamp.machine = format!("{processor}, 2 cores");

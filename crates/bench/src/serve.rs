@@ -1,4 +1,4 @@
-//! `reelway bench serve`: many viewers of many films at many places, each of them judged.
+//! `reelway bench serve`: many viewers of many films at many positions, with every packet checked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,20 +38,20 @@ struct Args {
     pool: String,
 }
 
-/// Viewers who watch at once.
+/// Concurrent viewers.
 #[derive(Clone, Copy, Debug)]
 pub struct Crowd {
-    /// How many.
+    /// Number of viewers.
     pub viewers: usize,
-    /// Of so many films: `film00` and so on.
+    /// Number of films: `film00` and so on.
     pub films: usize,
-    /// Seconds that each watches.
+    /// Seconds that each viewer watches.
     pub seconds: u32,
 }
 
-/// The server's own burst rule: packets of a stream in any millisecond.
+/// The server's own burst rule: the most packets of a stream in any millisecond.
 const BURST: u32 = 8;
-/// Viewers come one after the other over this time.
+/// Viewers arrive one after the other over this time.
 pub const ARRIVALS: Duration = Duration::from_secs(4);
 
 /// Runs the experiment.
@@ -90,7 +90,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
 }
 
 impl Crowd {
-    /// What each of them saw.
+    /// Plays all viewers, and returns what each received.
     pub fn watches(
         self,
         server: &Server,
@@ -117,7 +117,7 @@ impl Crowd {
             let reference = references[film].clone();
             let url = format!("rtsp://{}/film{film:02}", server.rtsp);
             let options = rtsp::Options {
-                // Places all different, over the film's first 50 s.
+                // Each begins at a different position within the film's first 50 s.
                 from: 50.0 * number as f64 / self.viewers as f64,
                 duration: Some(Duration::from_secs(self.seconds.into())),
                 burst: BURST,

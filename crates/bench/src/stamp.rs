@@ -1,4 +1,4 @@
-//! What a page says of where its figures come from: the machine, the command, the commit.
+//! The origin of a page's figures: the machine, the command, the commit.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use crate::bed::cores;
 
-/// Processor, cores, memory and kernel, as the system shows them.
+/// Returns processor, cores, memory and kernel, as the system reports them.
 pub fn machine() -> String {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let field = |text: &str, key: &str| {
@@ -27,17 +27,18 @@ pub fn machine() -> String {
     )
 }
 
-/// The command line of this process, behind the programs that give it its scheduling priority: figures taken with a
-/// real-time priority do not hold without it.
+/// Returns the command line of this process, after the command that sets its scheduling priority:
+/// figures measured with a real-time priority do not hold without it.
 pub fn command() -> String {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let words = std::iter::once("reelway".to_owned()).chain(std::env::args().skip(1));
     priority(&stat) + &words.collect::<Vec<_>>().join(" ")
 }
 
-/// What starts a process with the priority that its /proc/PID/stat shows (proc(5): fields 19, 40 and 41).
+/// Returns the command that starts a process with the priority in its /proc/PID/stat (proc(5):
+/// fields 19, 40 and 41).
 fn priority(stat: &str) -> String {
-    // The name in brackets may hold anything; the third field comes behind it.
+    // The name in brackets may contain anything; the third field follows it.
     let fields: Vec<&str> = match stat.rsplit_once(')') {
         Some((_, rest)) => rest.split_ascii_whitespace().collect(),
         None => return String::new(),
@@ -51,7 +52,8 @@ fn priority(stat: &str) -> String {
     }
 }
 
-/// The commit of the working tree that holds `dir`, with what makes it not quite that; nothing outside of one.
+/// Returns the commit of the working tree that contains `dir`, with a note if there are uncommitted
+/// changes or the program is older; `None` outside of a working tree.
 pub fn commit(dir: &Path) -> Option<String> {
     let git = |args: &[&str]| {
         let output = Command::new("git").arg("-C").arg(dir).args(args).output();

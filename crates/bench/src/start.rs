@@ -1,5 +1,6 @@
-//! `reelway bench start`: how soon a film begins, and goes on after a seek; and the same where each viewer's needs are
-//! booked before they begin; and how long a task keeps a thread of the reactor, on which all this waits.
+//! `reelway bench start`: how soon a film begins, and continues after a seek; the same when each
+//! viewer's needs are booked first; and how long a task occupies a reactor thread, for which all of
+//! these wait.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -39,17 +40,17 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     measure(folder.path())
 }
 
-/// The `number`th of some places spread over the film in an order that no read-ahead guesses.
+/// Returns the `number`th of some positions, in seconds, in an order that no read-ahead guesses.
 fn place(number: usize) -> f64 {
     (number * 377 % 590) as f64
 }
 
 fn measure(dir: &Path) -> anyhow::Result<Report> {
     make(&dir.join("films/film.mp4"), &FILM)?;
-    // What is still to be written of it would be in the way of the first reads.
+    // Pages still to be written would delay the first reads.
     nix::unistd::sync();
     let mut report = Report::new("start");
-    // Nothing is limited on loopback by default, so nothing is booked.
+    // By default nothing is limited on loopback, so nothing is booked.
     let ways: [(&str, &[&str]); 2] = [
         ("", &[]),
         (
@@ -63,7 +64,7 @@ fn measure(dir: &Path) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// How soon things begin at a server with these flags; its figures' names begin with `prefix`.
+/// Measures start times at a server with these flags; the names of the figures begin with `prefix`.
 fn times(report: &mut Report, dir: &Path, prefix: &str, flags: &[&str]) -> anyhow::Result<()> {
     let server = Server::start(&dir.join("films"), &dir.join("state"), flags)?;
     let url = format!("rtsp://{}/film", server.rtsp);
@@ -126,7 +127,7 @@ fn times(report: &mut Report, dir: &Path, prefix: &str, flags: &[&str]) -> anyho
     Ok(())
 }
 
-/// How long single polls kept the threads that answer everybody.
+/// How long single polls occupied the reactor's threads.
 struct Polls {
     count: f64,
     mean_ms: f64,
@@ -158,9 +159,9 @@ impl Polls {
     }
 }
 
-/// How long a segment takes from its request to its first byte, for viewers who each come anew and
-/// begin somewhere in the film. (A viewer that asks for segment after segment is held at about twice the
-/// film's rate once it is well ahead, and would measure that.)
+/// Measures the time from a segment's request to its first byte, for new viewers who each begin
+/// somewhere in the film. (A viewer who requests segment after segment is paced at about twice the
+/// film's rate once they are well ahead, and would measure that.)
 fn segment_times(server: SocketAddr) -> anyhow::Result<Vec<Duration>> {
     const MAIN: &str = "/film/hls/main.m3u8";
     let is_playlist = |line: &&str| line.contains(".m3u8") && !line.starts_with('#');
@@ -193,7 +194,7 @@ fn segment_times(server: SocketAddr) -> anyhow::Result<Vec<Duration>> {
     Ok(times)
 }
 
-/// A relative address below the document it stands in.
+/// Resolves a relative address against the document that contains it.
 fn below(document: &str, address: &str) -> String {
     if address.starts_with('/') {
         return address.to_owned();

@@ -1,6 +1,6 @@
 //! Medians and spreads.
 
-/// Smallest, median and largest of some runs.
+/// Smallest, median and largest of several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Smallest.
@@ -12,7 +12,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of at least one value; of none, all are NaN.
+    /// Computes the spread of the values; all fields are NaN if there are none.
     pub fn of(mut values: Vec<f64>) -> Spread {
         values.sort_by(f64::total_cmp);
         let middle = values.len().saturating_sub(1) / 2;
@@ -20,14 +20,14 @@ impl Spread {
         let median = |at: usize| values.get(at).copied().unwrap_or(f64::NAN);
         Spread {
             low: at(&values, 0.0),
-            // Of an even number of values, what lies between the two in the middle.
+            // For an even number of values, the mean of the two in the middle.
             median: (median(middle) + median(half)) / 2.0,
             high: at(&values, 1.0),
         }
     }
 }
 
-/// The value below which `share` (0 to 1) of the sorted values lie.
+/// Returns the value below which `share` (0 to 1) of the sorted values lie.
 pub fn at(sorted: &[f64], share: f64) -> f64 {
     let last = sorted.len().saturating_sub(1);
     sorted

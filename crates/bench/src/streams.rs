@@ -1,5 +1,5 @@
-//! `reelway bench streams`: how fast transport and program streams are indexed, beside ffprobe and mediainfo, which read all packets
-//! too.
+//! `reelway bench streams`: how fast transport and program streams are indexed, compared with
+//! ffprobe and mediainfo, which also read all packets.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,12 +16,12 @@ use crate::made::{ffmpeg, text};
 use crate::report::{Figure, Report};
 use crate::stats::Spread;
 
-/// Pairs of runs.
+/// Rounds; in each, all programs run in turn.
 const RUNS: usize = 7;
-/// How often a minute of film is repeated.
+/// How many more times ffmpeg repeats one minute of film.
 const TIMES: &str = "9";
 
-/// What is indexed: its name in figures and for people, its file, and how ffmpeg codes it.
+/// The indexed films: name in figures and for people, file, and ffmpeg's arguments for the codecs.
 const FILMS: [(&str, &str, &str, &[&str]); 3] = [
     (
         "transport",
@@ -43,8 +43,8 @@ const FILMS: [(&str, &str, &str, &[&str]); 3] = [
     ),
 ];
 
-/// Programs that read all of a file too: what the figure is called, and the program with its arguments, of which the first says
-/// what it does.
+/// Other programs that read a whole file: the figure's name, and the program with its arguments, of
+/// which the first identifies its task.
 const OTHERS: [(&str, &[&str]); 2] = [
     (
         "times_faster",
@@ -60,7 +60,7 @@ const OTHERS: [(&str, &[&str]); 2] = [
 #[derive(clap::Parser)]
 struct Args {}
 
-/// Indexes films of some hundred megabytes that are in the page cache, in turns with ffprobe and
+/// Indexes films of several hundred megabytes in the page cache, alternating with ffprobe and
 /// mediainfo.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let Args {} = arguments("streams", args);
@@ -82,7 +82,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Makes a film: a minute, many times.
+/// Makes a film: one minute, repeated.
 fn make(folder: &Path, path: &Path, codecs: &[&str]) -> anyhow::Result<()> {
     let short = folder
         .join("short")
@@ -161,7 +161,7 @@ fn measure(report: &mut Report, id: &str, name: &str, path: &Path) -> anyhow::Re
     Ok(())
 }
 
-/// How long a program takes to read a film.
+/// Measures how long a program takes to read a film.
 fn time_of(command: &[&str], path: &Path) -> anyhow::Result<Duration> {
     let [program, arguments @ ..] = command else {
         bail!("no program");

@@ -1,10 +1,11 @@
 //! The tables that summarise a folder of pages (docs/benchmarks): one in the page beside the folder
-//! (docs/benchmarks.md), one in the README. Both are made of the kept figures; nothing in them is typed.
+//! (docs/benchmarks.md), one in the README. Both are generated from the kept figures; nothing in
+//! them is typed by hand.
 //!
-//! | file in the folder | what people write into it |
+//! | file in the folder | content, written by hand |
 //! |---|---|
-//! | `why.toml` | for each missed figure: what it is in words, and one line of why it is missed |
-//! | `readme.toml` | which figures the README shows, and in which words |
+//! | `why.toml` | for each missed figure: a description, and one line with the reason |
+//! | `readme.toml` | which figures the README shows, and their descriptions |
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,7 +18,7 @@ use crate::list;
 use crate::pages::{kept, write};
 use crate::report::{Figure, Kept, Stamp};
 
-/// Begins and ends what is generated in a page that people write.
+/// Markers before and after the generated part of a hand-written page.
 const MARKS: (&str, &str) = (
     "<!-- figures: written by reelway bench, not by hand -->",
     "<!-- end of figures -->",
@@ -33,7 +34,7 @@ struct Missed {
     why: String,
 }
 
-/// readme.toml.
+/// The contents of readme.toml.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Shown {
@@ -46,24 +47,25 @@ struct Shown {
 struct Row {
     /// What is measured, in words.
     what: String,
-    /// "PAGE/ID".
+    /// The figure, "PAGE/ID".
     figure: String,
-    /// Others that stand in brackets behind it: words, and "PAGE/ID".
+    /// Other figures, shown in brackets after it: description, and "PAGE/ID".
     #[serde(default)]
     beside: Vec<(String, String)>,
 }
 
-/// Everything that a folder keeps.
+/// The contents of a folder of pages.
 struct Folder {
     kept: Vec<(&'static str, Kept)>,
     missed: BTreeMap<String, Missed>,
     shown: Shown,
 }
 
-/// What why.toml of a folder lacks or has too much of, in words for people; empty for a folder of somebody's own.
+/// Returns messages about missing and superfluous entries of a folder's why.toml; none for a folder
+/// without that file.
 ///
 /// # Errors
-/// A kept file is not what it should be.
+/// A kept file is malformed.
 pub fn complaints(dir: &Path) -> anyhow::Result<Vec<String>> {
     if !dir.join("why.toml").exists() {
         return Ok(Vec::new());
@@ -71,11 +73,11 @@ pub fn complaints(dir: &Path) -> anyhow::Result<Vec<String>> {
     Ok(Folder::read(dir)?.complaints())
 }
 
-/// Writes the generated parts of `DIR.md` and of the README two folders up anew, each where it is there and has a place
-/// for it.
+/// Rewrites the generated parts of `DIR.md` and of the README two folders up, if these files exist
+/// and have the markers.
 ///
 /// # Errors
-/// A kept file is not what it should be, or a file cannot be written.
+/// A kept file is malformed, or a file cannot be written.
 pub fn renew(dir: &Path) -> anyhow::Result<()> {
     for (path, text) in renewed(dir)? {
         write(&path, &text)?;
@@ -83,10 +85,10 @@ pub fn renew(dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The files that [`renew`] would write.
+/// Returns the files that [`renew`] would write.
 ///
 /// # Errors
-/// As those of [`renew`].
+/// The same as [`renew`].
 pub fn renewed(dir: &Path) -> anyhow::Result<Vec<(std::path::PathBuf, String)>> {
     let page = dir.with_extension("md");
     let readme = dir.join("../../README.md");
@@ -95,7 +97,7 @@ pub fn renewed(dir: &Path) -> anyhow::Result<Vec<(std::path::PathBuf, String)>> 
         .map(|path| (std::fs::read_to_string(&path).unwrap_or_default(), path))
         .collect();
     if !old.iter().any(|(text, _)| text.contains(MARKS.0)) {
-        // A folder of somebody's own.
+        // A folder outside the repository.
         return Ok(Vec::new());
     }
     let folder = Folder::read(dir)?;
@@ -127,7 +129,7 @@ impl Folder {
         })
     }
 
-    /// Missed figures without an entry in why.toml, and entries without a missed figure.
+    /// Returns missed figures without an entry in why.toml, and entries without a missed figure.
     fn complaints(&self) -> Vec<String> {
         let keys: Vec<String> = self.missed().map(|(key, _)| key).collect();
         let without = keys.iter().filter(|key| !self.missed.contains_key(*key));
@@ -137,7 +139,7 @@ impl Folder {
         without.chain(stale).collect()
     }
 
-    /// All missed figures with their keys, each as the worst machine has it.
+    /// Returns all missed figures with their keys, each from the machine where it is worst.
     fn missed(&self) -> impl Iterator<Item = (String, Figure)> {
         self.kept.iter().flat_map(|(page, kept)| {
             let ids = kept.figures.iter().map(|figure| figure.id.as_str());
@@ -147,7 +149,7 @@ impl Folder {
         })
     }
 
-    /// What is kept of a figure's page, and the figure's name there.
+    /// Returns the kept results of a figure's page, and the figure's name there.
     fn place<'a>(&self, key: &'a str) -> anyhow::Result<(&Kept, &'a str)> {
         let found = key.split_once('/').and_then(|(page, id)| {
             let (_, kept) = self.kept.iter().find(|(name, _)| *name == page)?;
@@ -156,7 +158,8 @@ impl Folder {
         found.with_context(|| no_figure(key))
     }
 
-    /// Every figure, experiment by experiment, with a line of why below each table that has missed ones.
+    /// Returns every figure, experiment by experiment, with the reasons for missed ones below each
+    /// page's tables.
     fn page(&self) -> String {
         let mut out = String::new();
         let figures = self.kept.iter().flat_map(|(_, kept)| &kept.figures);
@@ -226,7 +229,8 @@ impl Folder {
         }
     }
 
-    /// The README's table, the commands that gave it, and every missed goal.
+    /// Returns the README's table, every other missed goal, and the commands that measured the
+    /// table.
     fn readme(&self) -> anyhow::Result<String> {
         let mut out = "| | measured | goal | | machine |\n|---|---|---|---|---|\n".to_owned();
         let mut commands = Vec::new();
@@ -235,7 +239,7 @@ impl Folder {
             let (run, figure) = kept.claimed(id).with_context(|| no_figure(&row.figure))?;
             let mut beside = Vec::new();
             for (words, key) in &row.beside {
-                // Of the same run, where it is on the same page.
+                // From the same run, if it is on the same page.
                 let (other, id) = self.place(key)?;
                 let other = if std::ptr::eq(other, kept) {
                     run
@@ -265,7 +269,7 @@ impl Folder {
                 run.stamp.processor(),
                 match kept.runs().count() {
                     1 => String::new(),
-                    // Nothing says which of two is worse.
+                    // Without a goal, neither is the worse one.
                     of if figure.met.is_none() => format!(", the newest of {of}"),
                     of => format!(", the worse of {of}"),
                 }
@@ -305,13 +309,13 @@ fn no_figure(key: &str) -> String {
     format!("readme.toml: there is no figure \"{key}\"")
 }
 
-/// How something was measured, where and when.
+/// Returns how, where and when something was measured.
 fn measured(stamp: &Stamp) -> String {
     let (command, machine, day) = (&stamp.command, stamp.processor(), stamp.day());
     format!("`{command}` on {machine}, {day}, {}", stamp.commit())
 }
 
-/// A goal as tables show it.
+/// Returns a goal as tables show it.
 fn goal(figure: &Figure) -> &str {
     match (figure.met, figure.must.as_str()) {
         (None, _) => "–",
@@ -320,7 +324,7 @@ fn goal(figure: &Figure) -> &str {
     }
 }
 
-/// A number as tables show it: whole, or with three significant digits.
+/// Formats a number for tables: whole, or with three significant digits.
 fn number(value: f64) -> String {
     let size = value.abs();
     let text = if value.fract() == 0.0 || size >= 100.0 {

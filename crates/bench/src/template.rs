@@ -1,19 +1,19 @@
-//! Pages as texts with places for what was measured.
+//! Pages as texts with placeholders for measured values.
 
-/// A text in which `{{name}}` stands for what was measured. What was measured of a slot stands in the order of the slots, so a
-/// page that compiles fills them all.
+/// A text in which `{{name}}` stands for a measured value. Values are passed in the order of the
+/// slots, so a page that compiles fills them all.
 pub(crate) struct Template<const SLOTS: usize> {
     text: &'static str,
     slots: [&'static str; SLOTS],
 }
 
 impl<const SLOTS: usize> Template<SLOTS> {
-    /// A text with these slots.
+    /// Creates a template with these slots.
     pub const fn new(text: &'static str, slots: [&'static str; SLOTS]) -> Template<SLOTS> {
         Template { text, slots }
     }
 
-    /// The text with these values of its slots.
+    /// Returns the text with these values in its slots.
     pub fn fill(&self, values: [String; SLOTS]) -> String {
         let mut out = String::new();
         let mut rest = self.text;
@@ -27,7 +27,8 @@ impl<const SLOTS: usize> Template<SLOTS> {
         out + rest
     }
 
-    /// What is wrong: slots of the text that are not listed, and listed ones that it has not.
+    /// Returns the faults: slots in the text that are not listed, and listed ones that are not in
+    /// it.
     #[cfg(test)]
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
@@ -49,7 +50,7 @@ impl<const SLOTS: usize> Template<SLOTS> {
     }
 }
 
-/// A row of a table.
+/// Formats a row of a table.
 pub(crate) fn row<Cell: AsRef<str>>(cells: impl IntoIterator<Item = Cell>) -> String {
     let mut out = String::from("|");
     for cell in cells {
@@ -61,7 +62,7 @@ pub(crate) fn row<Cell: AsRef<str>>(cells: impl IntoIterator<Item = Cell>) -> St
     out
 }
 
-/// Rows of a table, one below the other.
+/// Joins the rows of a table.
 pub(crate) fn rows(rows: impl IntoIterator<Item = String>) -> String {
     rows.into_iter().collect::<Vec<_>>().join("\n")
 }

@@ -1,8 +1,8 @@
-//! `reelway bench yardstick`: how many virtual viewers a core of the yardstick carries.
+//! `reelway bench yardstick`: how many virtual viewers the yardstick carries on one core.
 //!
-//! A server on one core, the yardstick's process on another. What is judged is the yardstick: its CPU a
-//! viewer while all are there, the packets that it had no room for, and how right its times are. Whether
-//! the server keeps up with so many is told beside it.
+//! A server runs on one core, the yardstick's process on another. The subject is the yardstick: its
+//! CPU per viewer while all are present, the packets for which its buffers had no room, and the
+//! accuracy of its times. Whether the server keeps up is reported beside it.
 
 use std::process::{Command, Stdio};
 
@@ -77,7 +77,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         .arg("--json")
         .arg(&story);
     let before = server.cpu_seconds()?;
-    // It exits with 1 where the server did not keep up: that is told, too.
+    // It exits with 1 if the server did not keep up, which is reported, too.
     command
         .stdin(Stdio::null())
         .status()
@@ -88,7 +88,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     report(args, &told, server_cpu)
 }
 
-/// The yardstick's core over the viewers who are there, second by second.
+/// Draws the use of the yardstick's core and the received rate, second by second.
 fn chart(args: &Args, told: &Value) -> String {
     let samples = told["samples"].as_array();
     let points = |what: fn(&Value) -> f64| {
@@ -121,7 +121,7 @@ fn chart(args: &Args, told: &Value) -> String {
 fn report(args: &Args, told: &Value, server_cpu: f64) -> anyhow::Result<Report> {
     let number = |value: &Value, what: &str| value[what].as_f64().unwrap_or(0.0);
     let samples = told["samples"].as_array().context("no samples")?;
-    // Whole seconds with everybody there.
+    // Whole seconds in which all viewers are present.
     let there: Vec<&Value> = samples
         .iter()
         .filter(|sample| number(sample, "playing") == f64::from(args.viewers))
@@ -141,7 +141,7 @@ fn report(args: &Args, told: &Value, server_cpu: f64) -> anyhow::Result<Report> 
             .sum::<f64>()
             / judged.len() as f64
     };
-    // What did not come cost nothing: only what did counts as viewers.
+    // Packets that did not arrive cost nothing, so viewers are counted by the bytes received.
     let worth = |bytes: f64, cpu: f64| bytes * 8.0 / args.rate as f64 / cpu.max(1e-3);
     let mut cores: Vec<f64> = judged
         .iter()

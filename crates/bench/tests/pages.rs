@@ -1,4 +1,5 @@
-//! The pages in docs/benchmarks, the table in docs/benchmarks.md and the README's are what the kept figures say.
+//! The pages in docs/benchmarks and the tables in docs/benchmarks.md and the README match the kept
+//! figures.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! Forty viewers who press play within a second, on a link of 100 Mbit/s whose queue is short: who is admitted, what the
-//! link's queue throws away, and how full it is over time.
+//! Forty viewers who press play within a second, on a link of 100 Mbit/s with a short queue: how
+//! many are admitted, what the link's queue drops, and how full it is over time.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,24 +15,24 @@ use crate::density::viewers::{Begun, ViewersReport};
 use crate::film::{self, Recipe};
 use crate::report::{Figure, Report};
 
-/// Viewers, and how many of them come in a second.
+/// Number of viewers, and also arrivals per second.
 const VIEWERS: u32 = 40;
-/// Seconds judged.
+/// Duration of the measurement in seconds.
 const SECONDS: u64 = 60;
-/// Bytes a second that the link carries.
+/// Capacity of the link, bytes per second.
 const SPEED: f64 = 12_500_000.0;
-/// Seconds between two looks at the queue.
+/// Seconds between two samples of the queue.
 const EVERY: &str = "0.02";
 
-/// How a run is to be.
+/// Parameters of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     policy: &'static str,
-    /// Milliseconds that the link's queue holds.
+    /// Length of the link's queue, ms.
     queue: u32,
 }
 
-/// The runs: queues of three depths, and films sent ahead by a schedule.
+/// The runs: queues of three lengths, and films sent ahead by a schedule.
 pub const PLANS: [Plan; 4] = [
     Plan {
         policy: "exact",
@@ -52,38 +52,38 @@ pub const PLANS: [Plan; 4] = [
     },
 ];
 
-/// What came of a run.
+/// Results of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Crowd {
-    /// By which rule viewers were admitted.
+    /// The admission policy.
     pub policy: String,
-    /// Milliseconds that the link's queue holds.
+    /// Length of the link's queue, ms.
     pub queue: u32,
-    /// Who asked.
+    /// How many viewers were admitted and refused.
     pub begun: Begun,
-    /// What those saw who were admitted.
+    /// What admitted viewers received.
     pub seen: ViewersReport,
     /// The link's queue over time.
     pub moments: Vec<Moment>,
 }
 
-/// A look at the link's queue.
+/// A sample of the link's queue.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Moment {
-    /// Seconds since the first look.
+    /// Seconds since the first sample.
     pub at: f64,
-    /// Bytes that wait.
+    /// Bytes in the queue.
     pub waiting: u64,
-    /// Packets thrown away so far.
+    /// Packets dropped so far.
     pub dropped: u64,
-    /// Bytes that have left so far, and packets.
+    /// Bytes sent so far.
     pub bytes: u64,
-    /// The latter.
+    /// Packets sent so far.
     pub packets: u64,
 }
 
 impl Crowd {
-    /// Packets that the queue threw away: it counts those of what was measured before, too.
+    /// Returns the packets that the queue dropped in this run: its counter includes earlier runs.
     pub fn dropped(&self) -> u64 {
         let (first, last) = (self.moments.first(), self.moments.last());
         first
@@ -91,7 +91,8 @@ impl Crowd {
             .map_or(0, |(first, last)| last.dropped - first.dropped)
     }
 
-    /// Bytes a second on the wire, as Ethernet counts them: 24 more a packet than the queue.
+    /// Returns bytes per second on the wire, as Ethernet counts them: 24 more per packet than the
+    /// queue.
     fn rate(&self) -> f64 {
         let (Some(first), Some(last)) = (self.moments.first(), self.moments.last()) else {
             return 0.0;
@@ -100,18 +101,18 @@ impl Crowd {
         bytes as f64 / (last.at - first.at).max(0.001)
     }
 
-    /// The longest wait that was seen, ms.
+    /// Returns the longest wait in the samples, ms.
     fn longest(&self) -> f64 {
         let waits = self.moments.iter().map(Moment::wait);
         waits.fold(0.0, f64::max)
     }
 
-    /// A name for files.
+    /// Returns a name for files.
     fn slug(&self) -> String {
         format!("crowd-{}-{}ms", self.policy.replace(':', "-"), self.queue)
     }
 
-    /// The queue over time.
+    /// Draws the queue over time; returns the file's name and the SVG.
     pub fn chart(&self) -> (String, String) {
         let last = self.moments.last().map_or(1.0, |moment| moment.at);
         let series = [Series {
@@ -135,13 +136,13 @@ impl Crowd {
 }
 
 impl Moment {
-    /// How long the last of those bytes waits, ms.
+    /// Returns how long the last byte in the queue waits, ms.
     fn wait(&self) -> f64 {
         self.waiting as f64 / SPEED * 1e3
     }
 }
 
-/// Lets the crowd come.
+/// Runs the crowd against a server.
 pub fn run(stage: &Stage, plan: Plan) -> anyhow::Result<Crowd> {
     let films = stage.folder().join("crowd");
     if !films.exists() {
@@ -180,7 +181,7 @@ pub fn run(stage: &Stage, plan: Plan) -> anyhow::Result<Crowd> {
     })
 }
 
-/// Starts a program that looks at the queue all the time, beside the server.
+/// Starts a program beside the server that samples the queue continuously.
 fn look(stage: &Stage) -> anyhow::Result<Child> {
     let mut command = stage.net.beside_server_command("/bin/sh");
     let cable = stage.net.cable();
@@ -190,7 +191,7 @@ fn look(stage: &Stage) -> anyhow::Result<Child> {
     Child::start(&mut command)
 }
 
-/// What was seen: lines of a time and of what `tc` says.
+/// Parses the samples: pairs of lines, a time and the output of `tc`.
 fn moments(lines: &[String]) -> anyhow::Result<Vec<Moment>> {
     let mut moments = Vec::new();
     let mut first = None;
@@ -199,7 +200,7 @@ fn moments(lines: &[String]) -> anyhow::Result<Vec<Moment>> {
         let time: f64 = pair[0].trim().parse().context("a time")?;
         let shown: serde_json::Value = match serde_json::from_str(&pair[1]) {
             Ok(shown) => shown,
-            // The program that looks is ended in the middle of a line.
+            // The sampling program is killed in the middle of a line.
             Err(_) if pairs.peek().is_none() => break,
             Err(error) => return Err(error).context("what tc says"),
         };
@@ -216,7 +217,7 @@ fn moments(lines: &[String]) -> anyhow::Result<Vec<Moment>> {
     Ok(moments)
 }
 
-/// Figures and a table.
+/// Adds figures and a table.
 pub fn add(report: &mut Report, crowds: &[Crowd]) {
     if crowds.is_empty() {
         return;
@@ -224,7 +225,7 @@ pub fn add(report: &mut Report, crowds: &[Crowd]) {
     let fewest = crowds.iter().map(|crowd| crowd.begun.playing).min();
     let lost: u64 = crowds
         .iter()
-        // What the queue dropped, viewers miss: unless it was a report.
+        // Viewers miss what the queue dropped, unless it was an RTCP report.
         .map(|crowd| crowd.dropped().max(crowd.seen.lost))
         .sum();
     report.figures.extend([

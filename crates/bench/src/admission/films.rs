@@ -1,23 +1,24 @@
-//! Films and arrivals made to order, from a seed: what admission is judged on.
+//! Generated films and arrivals, from a seed, on which admission is measured.
 
 use std::sync::Arc;
 
 use reelway_demand::{BIN, BINS, Curve, smooth};
 use reelway_determinism::Random;
 
-/// How films are.
+/// Kinds of films, by their bit rate over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilmKind {
-    /// Every second within a twentieth of the mean.
+    /// Every second is within a twentieth of the mean.
     Constant,
-    /// Scenes of 3 to 20 s, each of a rate of its own: the fullest second has three to six times the mean.
+    /// Scenes of 3 to 20 s, each with its own rate: the fullest second has three to six times the
+    /// mean.
     Scenes,
-    /// The VODCA paper's films, GOP by GOP: their largest, mean and smallest GOP.
+    /// The VODCA paper's films, GOP by GOP, with their largest, mean and smallest GOP.
     Vodca,
 }
 
 impl FilmKind {
-    /// In words.
+    /// Returns its name in words.
     pub fn name(self) -> &'static str {
         match self {
             FilmKind::Constant => "near constant rate",
@@ -26,7 +27,7 @@ impl FilmKind {
         }
     }
 
-    /// In a word, for names of files.
+    /// Returns its name in one word, for file names.
     pub fn slug(self) -> &'static str {
         match self {
             FilmKind::Constant => "constant",
@@ -36,22 +37,22 @@ impl FilmKind {
     }
 }
 
-/// A film: what it needs of the link, as it is and sent ahead.
+/// A film: its network demand, unchanged and sent ahead.
 #[derive(Clone, Debug)]
 pub struct Film {
-    /// Bytes on the wire.
+    /// Bytes on the wire over time.
     pub curve: Arc<Curve>,
     /// The same sent up to [`AHEAD`] seconds ahead.
     pub smoothed: Arc<Curve>,
 }
 
-/// Seconds that a player holds.
+/// Seconds of film that a player buffers.
 pub const AHEAD: usize = 10;
 
-/// Mean rate of all films, bytes a second on the wire: 1.5 Mbit/s.
+/// Mean rate of all films, bytes per second on the wire: 1.5 Mbit/s.
 const MEAN: f64 = 1_500_000.0 / 8.0;
 
-/// So many films, of 20 to 40 minutes each.
+/// Makes `count` films of 20 to 40 minutes each.
 pub fn make(kind: FilmKind, count: usize, random: &mut Random) -> Vec<Film> {
     (0..count)
         .map(|_| {
@@ -61,7 +62,7 @@ pub fn make(kind: FilmKind, count: usize, random: &mut Random) -> Vec<Film> {
         .collect()
 }
 
-/// How much each quarter second of a film of `seconds` has, against their mean.
+/// Returns the rate of each quarter second of a film of `seconds`, relative to the mean.
 pub fn levels(kind: FilmKind, seconds: usize, random: &mut Random) -> Vec<f64> {
     let mut weights = match kind {
         FilmKind::Constant => constant(seconds, random),
@@ -73,7 +74,7 @@ pub fn levels(kind: FilmKind, seconds: usize, random: &mut Random) -> Vec<f64> {
     weights
 }
 
-/// A film of these levels of quarter seconds.
+/// Makes a film with these levels of quarter seconds.
 fn film(levels: &[f64]) -> Film {
     let bins = levels
         .iter()
@@ -86,9 +87,9 @@ fn film(levels: &[f64]) -> Film {
     }
 }
 
-/// Of the normal distribution (Box and Muller).
+/// Draws from the standard normal distribution (Box and Muller).
 fn normal(random: &mut Random) -> f64 {
-    // The logarithm of 0 is infinite, and a number is never 1.
+    // The logarithm of 0 is infinite, and a random number is never 1.
     let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.unit()).cos()
 }
@@ -112,8 +113,8 @@ fn scenes(seconds: usize, random: &mut Random) -> Vec<f64> {
     weights
 }
 
-/// GOPs of 124.1 KB on average, of 7.4 to 252.9 KB (film 1 of the paper), which at 1.5 Mbit/s play for the same time
-/// each.
+/// GOPs of 7.4 to 252.9 KB, 124.1 KB on average (film 1 of the paper), which at 1.5 Mbit/s all play
+/// for the same time.
 fn vodca(seconds: usize, random: &mut Random) -> Vec<f64> {
     const GOP: f64 = 124_100.0 / MEAN;
     let end = seconds as f64;
@@ -122,7 +123,7 @@ fn vodca(seconds: usize, random: &mut Random) -> Vec<f64> {
     while at < end {
         let size: f64 = (124.1 + 42.0 * normal(random)).clamp(7.4, 252.9);
         let until = (at + GOP).min(end);
-        // Laid into the quarter seconds it plays in.
+        // Distributed over the quarter seconds in which it plays.
         let bin = BIN as f64 / 1e9;
         let (first, last) = ((at / bin) as usize, (until / bin).ceil() as usize);
         for number in first..last.min(weights.len()) {
@@ -134,9 +135,9 @@ fn vodca(seconds: usize, random: &mut Random) -> Vec<f64> {
     weights
 }
 
-/// Arrivals of viewers: when (ns), and for which film.
+/// Draws arrivals of viewers: the time in ns, and the film.
 pub fn arrivals(films: usize, rate: f64, seconds: f64, random: &mut Random) -> Vec<(u64, usize)> {
-    // Zipf with an exponent of 0.8, as catalogues are asked for.
+    // Zipf with an exponent of 0.8, like requests to real catalogues.
     let weights: Vec<f64> = (1..=films).map(|rank| (rank as f64).powf(-0.8)).collect();
     let mut arrivals = Vec::new();
     let mut at = random.exponential(1.0 / rate);

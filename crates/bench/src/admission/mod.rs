@@ -1,15 +1,16 @@
-//! `reelway bench admission`: as many viewers as go without harm, and not one more. The policies compared on the same
-//! arrivals, beyond what a link of 100 Mbit/s carries; and the VODCA paper's figure, the most clients of a node.
+//! `reelway bench admission`: as many viewers as possible without harm, and not one more. It
+//! compares the policies on the same arrivals, more than a link of 100 Mbit/s carries, and measures
+//! the VODCA paper's figure, the most clients of a node.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
 //! | `films.rs` | films and arrivals, from a seed |
-//! | `model.rs` | the server's own judge on simulated time, beside a link: hours pass in seconds, the same on every machine |
-//! | `stage.rs`, `task.rs` | where that takes place; what processes of it do |
-//! | `real.rs`, `real_page.rs` | a real server, real viewers, a link that carries 100 Mbit/s; what is told of it |
+//! | `model.rs` | the server's own judge and a link on simulated time: fast, and deterministic |
+//! | `real.rs`, `real_page.rs` | a real server, viewers and a link of 100 Mbit/s; its page |
+//! | `stage.rs`, `task.rs` | the setting of these runs; the tasks of their processes |
 //! | `storm.rs` | newcomers, each timed |
 //! | `crowd.rs` | forty viewers who press play within a second |
-//! | `world.rs`, `watch.rs` | a link that is halved, disks that become slow; and who looks on |
+//! | `world.rs`, `watch.rs` | a link that is halved, disks that become slow; their observer |
 
 mod crowd;
 mod films;
@@ -65,19 +66,20 @@ struct Args {
     task: Option<String>,
 }
 
-/// Films of a catalogue.
+/// Films in a catalogue.
 const FILMS: usize = 20;
-/// Newcomers a second: with films of half an hour at 1.5 Mbit/s about twice what the link carries.
+/// Newcomers per second: with films of half an hour at 1.5 Mbit/s, about twice what the link
+/// carries.
 const ARRIVALS: f64 = 0.075;
 
-/// All policies on one kind of films: the outcomes of each, run by run.
+/// The outcomes of all policies on one kind of film, run by run.
 struct Compared {
     kind: FilmKind,
     runs: Vec<(Policy, Vec<Outcome>)>,
-    /// Against the naive booker: admitted, naive.
+    /// Viewers admitted by the exact policies, and by the naive booker.
     naive: (usize, usize),
     bounds: Vec<f64>,
-    /// Largest second against the mean, of the film where that is least and most.
+    /// Smallest and largest ratio of a film's peak second to its mean.
     peaks: (f64, f64),
 }
 
@@ -171,7 +173,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// What was done with a real server, now and before.
+/// Returns the runs with a real server, new and earlier ones.
 fn real_runs(args: &Args) -> anyhow::Result<real::Real> {
     use clap::ValueEnum;
     let parts = args
@@ -281,7 +283,7 @@ fn figures(report: &mut Report, all: &[Compared]) {
     report.figures = figures;
 }
 
-/// Tables, a kind of films each.
+/// Returns a section with a table for each kind of film.
 fn pages(all: &[Compared]) -> String {
     let mut page = String::new();
     for compared in all {

@@ -1,4 +1,5 @@
-//! One run: the judge as the server asks it, on simulated time, and a link that carries what comes of it.
+//! One simulated run: the judge, called as the server calls it, on simulated time, and a link that
+//! carries the admitted viewers.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -10,33 +11,36 @@ use serde::Serialize;
 
 use super::films::{AHEAD, Film};
 
-/// What is limited.
+/// The limited resource.
 const LINK: Resource = Resource::Network(0);
-/// The link: 100 Mbit/s in bytes.
+/// Speed of the link, bytes per second: 100 Mbit/s.
 pub const SPEED: u64 = 12_500_000;
-/// Thousandths of it that are given out, as by default.
+/// Usable share of the link in thousandths; the server's default.
 pub const USABLE: u32 = 980;
-/// What a switch holds back of a link that is overfull, before it drops: 200 ms.
+/// Bytes that a switch queues for an overloaded link before it drops packets: 200 ms.
 const QUEUE: u64 = SPEED / 5;
 /// Memory of a node of the paper, in bytes.
 pub const MEMORY: u64 = 256 << 20;
 
-/// What came of one run.
+/// Results of one run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Outcome {
     /// Newcomers.
     pub arrivals: usize,
     /// Newcomers who were admitted.
     pub admitted: usize,
-    /// Viewers present at once, at most.
+    /// The most viewers present at once.
     pub most: usize,
-    /// Who of them had to do without packets, since the link was overfull for longer than its queue holds.
+    /// Admitted viewers who lost packets because the link was overloaded for longer than its queue
+    /// holds.
     pub harmed: usize,
-    /// Newcomers who were refused although each second of their film would have fitted beside those of all present viewers.
+    /// Newcomers who were refused although each second of their film would have fitted beside those
+    /// of all viewers present.
     pub wrong: usize,
-    /// Share of the link that was carried, between the time it could first be full and the last arrival.
+    /// Share of the link that was used, between the time when it could first be full and the last
+    /// arrival.
     pub share: f64,
-    /// Seconds of the link that were used, by minute.
+    /// Load of the link as a share of its speed, by minute; above 1 if it is overloaded.
     pub minutes: Vec<f64>,
 }
 
@@ -46,10 +50,10 @@ struct Viewer {
     play: Play,
 }
 
-/// Seconds from which the share is taken: films end then as well as begin.
+/// Second from which the share is measured: from then on films end as well as begin.
 const FROM: usize = 2400;
 
-/// What is really sent of a film under this policy.
+/// Returns what is really sent of a film under this policy.
 fn sent(policy: Policy, film: &Film) -> &Arc<Curve> {
     match policy {
         Policy::Smoothed(_) => &film.smoothed,
@@ -67,7 +71,7 @@ pub fn run(policy: Policy, films: &[Film], arrivals: &[(u64, usize)], seconds: u
     let memory = matches!(policy, Policy::Vodca);
     let capacity = if memory { capacity } else { link.clone() };
     let mut judge = Admission::new(policy, capacity, Limits::default());
-    // Who is really there, second by second: what a refusal is held against.
+    // The real load, second by second, against which refusals are checked.
     let mut truth = Admission::new(Policy::Exact, link, Limits::default());
     let mut outcome = Outcome {
         arrivals: arrivals.len(),
@@ -137,7 +141,7 @@ type Ends = std::collections::BinaryHeap<
     )>,
 >;
 
-/// Books what is really sent, whether it fits or not.
+/// Books what is really sent, even if it does not fit.
 fn truth_enters(
     truth: &mut Admission,
     at: u64,
@@ -147,7 +151,8 @@ fn truth_enters(
     id: reelway_admission::BookingId,
 ) {
     let nothing = newcomer(&[]);
-    // With no needs nobody is refused; then they are booked as resuming, which is never refused.
+    // A newcomer without needs is always admitted. The real needs are then booked as for a viewer
+    // who resumes, who is never refused.
     if let Ok(admitted) = truth.decide(at, &nothing, 0) {
         let _ = truth.rebook(at, admitted.id, real, (0, usize::MAX), false);
         let length = film.curve.len() as u64 * BIN as u64;
@@ -170,7 +175,8 @@ fn newcomer<'a>(needs: &'a [(Resource, Arc<Curve>)]) -> Newcomer<'a> {
     }
 }
 
-/// Who was there when the link's queue was full: packets of everybody are among those that are dropped.
+/// Counts viewers present while the link's queue overflows: the dropped packets include some of
+/// every viewer.
 fn harmed(viewers: &[Viewer], load: &[u64]) -> usize {
     let mut queue = 0u64;
     let dropping: Vec<bool> = load
@@ -189,7 +195,7 @@ fn harmed(viewers: &[Viewer], load: &[u64]) -> usize {
     viewers.iter().filter(is_harmed).count()
 }
 
-/// How many a booker without any cleverness lets in: a list of seconds, looked at from end to end.
+/// Returns how many newcomers a naive booker admits: one list of seconds, scanned from end to end.
 pub fn naive(smoothed: bool, films: &[Film], arrivals: &[(u64, usize)], seconds: usize) -> usize {
     let limit = SPEED * u64::from(USABLE) / 1000;
     let longest = films.iter().map(|film| film.curve.len() / BINS);
@@ -203,7 +209,7 @@ pub fn naive(smoothed: bool, films: &[Film], arrivals: &[(u64, usize)], seconds:
             &film.curve
         };
         let quarter = (at / BIN as u64) as usize;
-        // Bin by bin into its second.
+        // Each bin is added to its second.
         let mut needs = vec![0u64; curve.len() / BINS + 2];
         for (nth, bin) in curve.bins().iter().enumerate() {
             needs[(quarter % BINS + nth) / BINS] += u64::from(*bin);
@@ -224,8 +230,8 @@ pub fn naive(smoothed: bool, films: &[Film], arrivals: &[(u64, usize)], seconds:
     admitted
 }
 
-/// The share of the link that no admission can go beyond with these arrivals: everybody admitted, each second filled up
-/// to the limit.
+/// Returns the share of the link that no admission policy can exceed with these arrivals: everybody
+/// admitted, each second filled up to the limit.
 pub fn bound(films: &[Film], arrivals: &[(u64, usize)], seconds: usize) -> f64 {
     let limit = SPEED * u64::from(USABLE) / 1000;
     let longest = films.iter().map(|film| film.curve.len() / BINS);
@@ -241,7 +247,8 @@ pub fn bound(films: &[Film], arrivals: &[(u64, usize)], seconds: usize) -> f64 {
     carried as f64 / (window.len() as f64 * SPEED as f64)
 }
 
-/// Decisions a second with this many viewers of three-hour films booked, some of whom leave meanwhile.
+/// Measures decisions per second with this many viewers of three-hour films booked, some of whom
+/// leave meanwhile.
 pub fn decisions(booked: usize, films: &[Film]) -> f64 {
     const ASKED: usize = 200_000;
     let bins: Vec<u32> = films[0]
@@ -254,7 +261,7 @@ pub fn decisions(booked: usize, films: &[Film]) -> f64 {
         .collect();
     let long = Arc::new(Curve::new(bins));
     let needs = [(LINK, long.clone())];
-    // Nearly full: the dearest case, in which whole calendars are compared.
+    // Nearly full: the most expensive case, in which whole calendars are compared.
     let limit = (booked as u64 + 20) * u64::from(long.mean());
     let mut judge = Admission::new(
         Policy::Exact,
@@ -263,7 +270,7 @@ pub fn decisions(booked: usize, films: &[Film]) -> f64 {
     );
     let mut present = Vec::new();
     for nth in 0..booked as u64 {
-        // Over three hours, so that all are at different places.
+        // Spread over 10,000 s, so that all are at different positions.
         let at = nth * 10_000_000_000_000 / booked as u64;
         if let Ok(admitted) = judge.decide(at, &newcomer(&needs), 0) {
             present.push(admitted.id);
@@ -283,9 +290,9 @@ pub fn decisions(booked: usize, films: &[Film]) -> f64 {
     ASKED as f64 / took.as_secs_f64()
 }
 
-/// The policies that are compared.
+/// Returns the policies that are compared.
 pub fn policies() -> Vec<Policy> {
-    // A count as an operator would set it: the link by the films' mean rate.
+    // The count that an operator would set: the link's speed divided by the films' mean rate.
     let count = (SPEED * 8 / 1_500_000) as u32;
     vec![
         Policy::Everybody,

@@ -1,5 +1,5 @@
-//! The same with a real server, real packets, and a link that really carries 100 Mbit/s (TBF between two network
-//! namespaces), judged by the yardstick's light viewers.
+//! The same with a real server, real packets and a real link of 100 Mbit/s (TBF between two network
+//! namespaces), measured by the yardstick's light viewers.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,11 +19,12 @@ use crate::bed::{Folder, Net, cores};
 use crate::density::trial::answer;
 use crate::density::viewers::{Begun, ViewersReport};
 
-/// Seconds judged.
+/// Duration of the measurement in seconds.
 pub const SECONDS: u64 = 4;
-/// Newcomers, of whom 62 or so fit.
+/// Newcomers, about 62 of whom fit.
 const NEWCOMERS: u32 = 100;
-/// Newcomers where it is to be seen how many fit: the more places in the films are tried, the more do.
+/// Newcomers in runs that measure how many fit: the more positions in the films are tried, the more
+/// fit.
 const FOR_NODE: u32 = 400;
 
 /// What is measured.
@@ -42,65 +43,65 @@ pub enum Part {
     Crowd,
 }
 
-/// What waits before the link.
+/// The queue in front of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Queue {
-    /// First come, first served.
+    /// First in, first out.
     Plain,
-    /// One that looks at marks.
+    /// A queue that respects packets' marks (DSCP).
     Heeding,
 }
 
 /// One run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
-    /// Of what.
+    /// The part of the experiment.
     pub part: Part,
-    /// By which rule.
+    /// The admission policy.
     pub policy: String,
-    /// What waited before the link.
+    /// The queue in front of the link.
     pub queue: Queue,
-    /// Who asked, and how it went.
+    /// How many newcomers were admitted and refused.
     pub begun: Begun,
-    /// What admitted viewers saw.
+    /// What admitted viewers received.
     pub seen: ViewersReport,
-    /// Share of the link that was used meanwhile.
+    /// Share of the link that was used during the measurement.
     pub share: f64,
-    /// How the storm was answered over the link, and at the server's own end of it.
+    /// Answers to the storm over the link, and on the server's own side of it.
     pub storm: Option<(Answered, Answered)>,
-    /// Most bytes of memory that the server held at once, where it had a limit.
+    /// Peak memory of the server in bytes, if it had a limit.
     pub memory: Option<u64>,
 }
 
-/// All that was measured.
+/// All results with a real server.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Real {
-    /// Servers at rest.
+    /// Runs with constant capacity.
     pub runs: Vec<Run>,
-    /// Worlds that changed.
+    /// Runs in which capacity changed.
     #[serde(default)]
     pub changes: Vec<Change>,
-    /// Crowds that pressed play at once.
+    /// Runs with a crowd that presses play at once.
     #[serde(default)]
     pub crowds: Vec<Crowd>,
 }
 
-/// How one run is to be.
+/// Parameters of one run.
 struct Plan<'a> {
     part: Part,
     policy: String,
     queue: Queue,
-    /// Whether a storm comes.
+    /// Whether there is a storm of newcomers.
     storm: bool,
     films: &'a Films,
-    /// What is random in it comes from this.
+    /// Seed of everything random.
     seed: u64,
 }
 
 impl Real {
-    /// Measures these parts anew, and where policies are compared these; nothing where there are no network namespaces
-    /// (they need root).
+    /// Measures these parts again, and compares these policies; does nothing without network
+    /// namespaces, which need root.
     pub fn add(&mut self, parts: &[Part], of: &[Policy], times: u32) -> anyhow::Result<()> {
         let anew = of.iter().map(Policy::to_string).collect::<Vec<_>>();
         self.runs.retain(|run| match run.part {
@@ -205,7 +206,7 @@ fn plans<'a>(
     plans
 }
 
-/// One run.
+/// Carries out one run.
 fn run(stage: &Stage, plan: &Plan<'_>) -> anyhow::Result<Run> {
     match plan.queue {
         Queue::Plain => stage.net.limit("100mbit")?,
@@ -227,7 +228,7 @@ fn run(stage: &Stage, plan: &Plan<'_>) -> anyhow::Result<Run> {
     let words = memory.as_ref().map(MemoryLimit::words);
     let started = stage.start(plan.films, &config, &plan.policy, server, words)?;
     let newcomers = match (plan.part, plan.policy.as_str()) {
-        // By the paper's rule all of them would come in.
+        // The paper's rule would admit all of them.
         (Part::Node, "vodca") => NEWCOMERS,
         (Part::Node, _) => FOR_NODE,
         _ => NEWCOMERS,
@@ -250,7 +251,7 @@ fn run(stage: &Stage, plan: &Plan<'_>) -> anyhow::Result<Run> {
     viewing.tell("finish")?;
     let seen = serde_json::from_str(&answer(&lines, 60.0)?)?;
     let most = memory.as_ref().map(MemoryLimit::peak).transpose();
-    // Its control group goes after the server.
+    // The control group can only be removed after the server has ended.
     drop(started);
     drop(memory);
     let carried = after

@@ -1,4 +1,4 @@
-//! What the real server did: figures, tables, a chart.
+//! Results with the real server: figures, tables, charts.
 
 use super::crowd;
 use super::model::policies;
@@ -8,7 +8,7 @@ use crate::chart::{self, Bar};
 use crate::report::{Figure, Report};
 use crate::stats::{Spread, at};
 
-/// All of it. Parts that were not measured are left out.
+/// Adds all results. Parts that were not measured are left out.
 pub fn add(report: &mut Report, real: &Real) {
     let runs = &real.runs;
     if runs.is_empty() && real.changes.is_empty() && real.crowds.is_empty() {
@@ -30,7 +30,7 @@ pub fn add(report: &mut Report, real: &Real) {
     crowd::add(report, &real.crowds);
 }
 
-/// Whether this rule promises that nobody is harmed.
+/// Whether this policy guarantees that no viewer is harmed.
 fn is_exact(policy: &str) -> bool {
     policy == "exact" || policy.starts_with("smoothed")
 }
@@ -116,7 +116,7 @@ fn compared(report: &mut Report, runs: &[&Run]) {
                     together; the share includes Ethernet's headers, but not the gaps between its frames.\n\n";
 }
 
-/// Pictures, by the names of their files.
+/// Returns the charts with the names of their files.
 pub fn charts(real: &Real) -> Vec<(String, String)> {
     let mut bars = Vec::new();
     for policy in policies() {

@@ -1,4 +1,4 @@
-//! Where it takes place: films, a server, viewers and newcomers, on two sides of a link.
+//! The setting: films, a server, viewers and newcomers, on two sides of a link.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -15,28 +15,28 @@ use crate::density::trial::answer;
 use crate::density::viewers;
 use crate::film::{self, Recipe};
 
-/// Viewers who come in a second.
+/// Viewers who arrive per second.
 const PER_SECOND: f64 = 50.0;
 /// Newcomers of the storm: ten times as many as fit.
 const STORM: u32 = 620;
 
-/// The two sides of a link, and a folder for films and servers' states.
+/// The two sides of a link, and a folder for films and the servers' state.
 pub struct Stage {
     pub net: Net,
     folder: Folder,
 }
 
-/// Films in a folder of their own.
+/// Films in a separate folder.
 pub struct Films {
-    /// Which.
+    /// The folder.
     pub folder: PathBuf,
     count: u32,
-    /// Seconds of each.
+    /// Duration of each film in seconds.
     seconds: u32,
 }
 
 impl Films {
-    /// So many of 1.5 Mbit/s.
+    /// Makes `count` films of 1.5 Mbit/s.
     pub fn make(
         folder: &Folder,
         kind: FilmKind,
@@ -53,7 +53,7 @@ impl Films {
             let recipe = Recipe {
                 seconds,
                 fps: 25,
-                // The paper's GOPs, of 124 KB on average, play for about as long.
+                // About the duration of the paper's GOPs, which have 124 KB on average.
                 gop: 17,
                 picture_rate: 1_372_000,
                 sound_rate: 128_000,
@@ -71,7 +71,7 @@ impl Films {
         Ok(films)
     }
 
-    /// Their titles.
+    /// Returns their titles.
     pub fn titles(&self) -> Vec<String> {
         (0..self.count)
             .map(|number| format!("film{number}"))
@@ -80,12 +80,12 @@ impl Films {
 }
 
 impl Stage {
-    /// On this net, with everything that is written in this folder.
+    /// Creates a stage on this network; everything is written to this folder.
     pub fn new(net: Net, folder: Folder) -> Stage {
         Stage { net, folder }
     }
 
-    /// Starts a server, `words` before its name.
+    /// Starts a server, with `words` before its command.
     pub fn start(
         &self,
         films: &Films,
@@ -97,7 +97,7 @@ impl Stage {
         self.start_in(&films.folder, config, state, at, words)
     }
 
-    /// The same of a folder of films.
+    /// Starts a server of a folder of films.
     pub fn start_in(
         &self,
         films: &Path,
@@ -109,7 +109,7 @@ impl Stage {
         let file = self.folder.path().join("reelway.toml");
         std::fs::write(&file, config)?;
         let placed = self.net.server_command(std::env::current_exe()?);
-        // Around all: within a network namespace control groups are not to be seen.
+        // Before everything else: control groups are not visible within a network namespace.
         let mut command = match words {
             Some([shell, rest @ ..]) => {
                 let mut command = Command::new(shell);
@@ -132,8 +132,8 @@ impl Stage {
         Child::start_quiet(&mut command)
     }
 
-    /// Viewers who begin anywhere in the films, so that the films' dense scenes do not come at once to all.
-    /// Those who are to report what never came do it to `reports_to`.
+    /// Starts viewers who begin anywhere in the films, so that dense scenes do not reach all of
+    /// them at once. If `reports_to` is set, they report missing packets to it.
     pub fn viewers(
         &self,
         films: &Films,
@@ -150,7 +150,7 @@ impl Stage {
         self.viewers_of(urls.collect(), newcomers, PER_SECOND, places, reports_to)
     }
 
-    /// Viewers of these addresses, in turn, so many of whom come in a second and begin at these places.
+    /// Starts viewers of these addresses, in turn, at `per_second`, who begin at these positions.
     pub fn viewers_of(
         &self,
         urls: Vec<String>,
@@ -173,12 +173,13 @@ impl Stage {
         Child::start(&mut command)
     }
 
-    /// Where its films and servers' states are.
+    /// Returns the folder of films and the servers' state.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Ten times as many newcomers as fit, at the far end of the link or at the server's own.
+    /// Runs a storm of ten times as many newcomers as fit, at the link's far end or at the
+    /// server's.
     pub fn storm(&self, films: &Films, server: SocketAddr, far: bool) -> anyhow::Result<Answered> {
         let task = Task::Storm(storm::Task {
             server,

@@ -1,5 +1,5 @@
-//! Newcomers in a storm, each timed step by step: from connection to refusal, and how long the one answer took
-//! that refuses them. A process of its own, so that it can stand at either end of the cable.
+//! A storm of newcomers, each timed: from the connection to the refusal, and from SETUP to the
+//! refusal. It is a separate process, so that it can run at either end of the cable.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,35 +14,35 @@ use tokio::net::TcpStream;
 pub struct Task {
     /// The server.
     pub server: SocketAddr,
-    /// Films' names, asked for in turn.
+    /// Titles of films, requested in turn.
     pub titles: Vec<String>,
-    /// How many newcomers.
+    /// Number of newcomers.
     pub newcomers: u32,
-    /// Of them a second.
+    /// Newcomers per second.
     pub per_second: f64,
 }
 
-/// What it says in the end. Times in ms, of those who were refused.
+/// The result of the process. Times are in ms, of refused newcomers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Answered {
     /// Newcomers who were admitted; they leave at once.
     pub let_in: u32,
-    /// Newcomers who were answered in no such way.
+    /// Newcomers who were neither admitted nor refused.
     pub failed: u32,
-    /// What the first of those saw.
+    /// The error of the first of those.
     pub trouble: Option<String>,
-    /// From SETUP's last byte to the refusal's.
+    /// From the last byte of SETUP to that of the refusal.
     pub answer_ms: Vec<f64>,
-    /// From the connection's beginning to the refusal: SYN-ACK, description, refusal.
+    /// From the start of the connection to the refusal: SYN-ACK, description, refusal.
     pub whole_ms: Vec<f64>,
 }
 
-/// Longest answer.
+/// Maximum length of an answer, bytes.
 const MOST: usize = 64 << 10;
-/// No answer takes longer.
+/// Timeout of a newcomer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Does the task.
+/// Carries out the task.
 pub fn work(task: &Task) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -87,7 +87,8 @@ async fn storm(task: &Task) -> Answered {
     answered
 }
 
-/// One newcomer: how long their refusal took, and all of it; none: they were admitted.
+/// Runs one newcomer; returns the time from SETUP to their refusal and the whole time, or `None` if
+/// they were admitted.
 async fn come(server: SocketAddr, url: String) -> anyhow::Result<Option<(Duration, Duration)>> {
     let began = reelway_clock::now();
     let mut connection = TcpStream::connect(server).await?;
@@ -115,7 +116,7 @@ async fn come(server: SocketAddr, url: String) -> anyhow::Result<Option<(Duratio
     }
 }
 
-/// Asks, and reads the whole answer.
+/// Sends a request, and reads the whole answer.
 async fn ask(
     connection: &mut TcpStream,
     method: &str,

@@ -1,15 +1,15 @@
-//! What a process of this experiment is told to do.
+//! The tasks of this experiment's processes.
 
 use serde::{Deserialize, Serialize};
 
 use super::{storm, watch};
 
-/// What a process of this experiment does.
+/// The task of a process of this experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Task {
-    /// Newcomers come.
+    /// A storm of newcomers.
     Storm(storm::Task),
-    /// Somebody looks on.
+    /// Watching the server's admission.
     Watch(watch::Task),
 }

@@ -1,5 +1,5 @@
-//! What a server does about a world that changes, second by second, as its API tells it. A process of its own, since the
-//! server stands in a network namespace.
+//! How a server reacts to changing capacity, sampled twice a second over its API. It is a separate
+//! process, since the server runs in a network namespace.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,36 +13,36 @@ use reelway_node::process::get;
 /// The task of the process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
-    /// The server's HTTP.
+    /// The server's HTTP address.
     pub server: SocketAddr,
-    /// A film that a newcomer would want to see.
+    /// The film for which a newcomer's admission is queried.
     pub title: String,
 }
 
-/// One look.
+/// One sample.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Moment {
-    /// Seconds since the first look.
+    /// Seconds since the process started to watch.
     pub at: f64,
-    /// Viewers there are.
+    /// Viewers present.
     pub viewers: u64,
-    /// How much there is of network and disk, of what there should be: 0 to 1.
+    /// Capacity of the network as a share of the configured one, 0 to 1.
     pub network: f64,
-    /// The same of the disks.
+    /// The same for the disks.
     pub disk: f64,
     /// Whether a newcomer would be admitted.
     pub room: bool,
 }
 
-/// Twice a second.
+/// Time between two samples.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Looks and tells, a line each, until it is ended.
+/// Samples, and prints one line each, until the process is ended.
 pub fn work(task: &Task) -> anyhow::Result<()> {
     let began = reelway_clock::now();
     loop {
         let at = reelway_clock::now().since(began).as_secs_f64();
-        // While everything waits the API may as well.
+        // When everything is delayed, the API may fail to answer, too.
         if let Ok(moment) = look(task, at) {
             println!("{}", serde_json::to_string(&moment)?);
         }

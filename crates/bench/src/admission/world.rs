@@ -1,4 +1,4 @@
-//! When the world changes: a link that carries half for half a minute, disks that give a third.
+//! Changing capacity: a link that carries half for half a minute, disks that deliver a fifth.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::chart::{self, Axis, Mark, Series};
 use crate::density::trial::answer;
 use crate::density::viewers::Begun;
 
-/// What changes.
+/// The resource whose capacity changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Shortage {
@@ -25,24 +25,24 @@ pub enum Shortage {
     Disk,
 }
 
-/// Viewers, fewer than fit, so that newcomers would be admitted before it changes.
+/// Number of viewers: fewer than fit, so that newcomers would be admitted before the change.
 const VIEWERS: u32 = 45;
 
-/// Seconds of looking before it changes, while it lasts, and after.
+/// Seconds of sampling before, during and after the shortage.
 const BEFORE: u64 = 6;
 const WHILE: u64 = 35;
 const AFTER: u64 = 45;
 
-/// What came of it.
+/// Results of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Change {
-    /// What changed.
+    /// The resource whose capacity changed.
     pub what: Shortage,
-    /// How viewers began.
+    /// How many viewers were admitted and refused.
     pub begun: Begun,
-    /// When it changed, and when it was as before, in seconds of the moments'.
+    /// Beginning and end of the shortage, in seconds on the clock of the samples.
     pub changed: (f64, f64),
-    /// What was seen.
+    /// The samples.
     pub moments: Vec<Moment>,
 }
 
@@ -55,12 +55,12 @@ impl Change {
         found.map(|moment| moment.at - from)
     }
 
-    /// Seconds after which newcomers were refused.
+    /// Returns the seconds until newcomers were refused.
     pub fn refused_after(&self) -> Option<f64> {
         self.after(self.changed.0, |moment| !moment.room)
     }
 
-    /// Viewers there were when it changed.
+    /// Returns the viewers present just before the shortage.
     pub fn viewers_before(&self) -> u64 {
         let before = self
             .moments
@@ -69,13 +69,13 @@ impl Change {
         before.map(|moment| moment.viewers).next_back().unwrap_or(0)
     }
 
-    /// Seconds after which the first had to leave.
+    /// Returns the seconds until the first viewer had to leave.
     pub fn left_after(&self) -> Option<f64> {
         let before = self.viewers_before();
         self.after(self.changed.0, |moment| moment.viewers < before)
     }
 
-    /// Viewers there were in the end of it.
+    /// Returns the viewers present at the end of the shortage.
     pub fn viewers_then(&self) -> u64 {
         let then = self
             .moments
@@ -84,12 +84,12 @@ impl Change {
         then.map(|moment| moment.viewers).next_back().unwrap_or(0)
     }
 
-    /// Seconds after its end in which there was room again.
+    /// Returns the seconds from its end until newcomers would be admitted again.
     pub fn room_after(&self) -> Option<f64> {
         self.after(self.changed.1, |moment| moment.room)
     }
 
-    /// Seconds after its end in which all of it was there again.
+    /// Returns the seconds from its end until the whole capacity was available again.
     pub fn whole_after(&self) -> Option<f64> {
         self.after(self.changed.1, |moment| self.share(moment) >= 1.0)
     }
@@ -101,7 +101,7 @@ impl Change {
         }
     }
 
-    /// A name for files.
+    /// Returns a name for files.
     pub fn slug(&self) -> &'static str {
         match self.what {
             Shortage::Link => "link-halved",
@@ -109,7 +109,7 @@ impl Change {
         }
     }
 
-    /// Viewers and share over time.
+    /// Draws the viewers and the capacity over time.
     pub fn chart(&self) -> String {
         let most = self.moments.iter().map(|moment| moment.viewers).max();
         let most = most.unwrap_or(1).max(1) as f64;
@@ -152,11 +152,11 @@ impl Change {
     }
 }
 
-/// Lets it happen.
+/// Runs a shortage of this kind.
 pub fn run(stage: &Stage, films: &Films, what: Shortage) -> anyhow::Result<Change> {
     stage.net.limit(match what {
         Shortage::Link => "100mbit",
-        // The disks are what is narrow.
+        // The disks are the bottleneck.
         Shortage::Disk => "1gbit",
     })?;
     let server = SocketAddr::new(stage.net.server(), 8554);

@@ -1,5 +1,5 @@
-//! Programs started for an experiment. Each is a process group of its own, ended when its [`Child`]
-//! is dropped, and on Ctrl-C; so are folders and namespaces put away.
+//! Programs started for an experiment. Each has its own process group, which is ended when its
+//! [`Child`] is dropped, and on Ctrl-C. Folders and namespaces are removed in the same way.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::os::unix::process::CommandExt;
@@ -12,14 +12,14 @@ use anyhow::{Context, bail};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-/// What must be undone if the experiment is broken off.
+/// A change that must be undone if the experiment is interrupted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Undo {
-    /// End the process group.
+    /// Kill the process group.
     Group(i32),
     /// Remove the folder.
     Folder(PathBuf),
-    /// Remove the control group, once the kernel has seen that the last process is gone.
+    /// Remove the control group, once the kernel has noticed the end of its last process.
     ControlGroup(PathBuf),
     /// Run a program with arguments.
     Run(Vec<String>),
@@ -66,7 +66,7 @@ pub(super) fn remember(undo: Undo) {
     undos().push(undo);
 }
 
-/// Undoes it now.
+/// Undoes a remembered change now.
 pub(super) fn undo(undo: &Undo) {
     let mut undos = undos();
     if let Some(place) = undos.iter().position(|other| other == undo) {
@@ -97,15 +97,15 @@ fn watch() {
             _ = hangup.recv() => {}
         }
     });
-    // The newest first: processes before the namespaces they live in. The lock is kept, so that
-    // nothing new begins.
+    // Newest first: processes before the namespaces in which they run. The lock is held, so that
+    // nothing new starts.
     for undo in undos().drain(..).rev() {
         undo.apply();
     }
     std::process::exit(130);
 }
 
-/// A running program with all that it has started.
+/// A running program and all processes that it has started.
 #[derive(Debug)]
 pub struct Child {
     child: std::process::Child,
@@ -114,7 +114,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts a program that gets lines from [`Child::tell`], and whose output is read by
+    /// Starts a program whose input comes from [`Child::tell`] and whose output is read by
     /// [`Child::lines`].
     pub fn start(command: &mut Command) -> anyhow::Result<Child> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -125,7 +125,7 @@ impl Child {
         Ok(child)
     }
 
-    /// Starts a program whose output does not matter.
+    /// Starts a program whose output is discarded.
     pub fn start_quiet(command: &mut Command) -> anyhow::Result<Child> {
         command
             .stdin(Stdio::null())
@@ -149,19 +149,19 @@ impl Child {
         })
     }
 
-    /// Its process number.
+    /// Returns its process ID.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Gives it a line of input.
+    /// Writes a line to its input.
     pub fn tell(&mut self, line: &str) -> anyhow::Result<()> {
         let input = self.input.as_mut().context("it takes no input")?;
         writeln!(input, "{line}").context("it does not listen any more")
     }
 
-    /// The lines it prints, read by a thread that goes on to the end, so that one can wait for them
-    /// with a limit and the program never waits for a full pipe.
+    /// Returns the lines that it prints. A thread reads them to the end, so that callers can wait
+    /// with a timeout, and the program never blocks on a full pipe.
     pub fn lines(&mut self) -> mpsc::Receiver<String> {
         let (send, receive) = mpsc::channel();
         if let Some(lines) = self.lines.take() {
@@ -174,7 +174,7 @@ impl Child {
         receive
     }
 
-    /// Waits for it to end, however long that takes.
+    /// Waits for it to end, without a timeout.
     pub fn end(&mut self) -> anyhow::Result<ExitStatus> {
         Ok(self.child.wait()?)
     }
@@ -194,13 +194,13 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // The group first: its leader's number is ours as long as it is not reaped.
+        // The group first: its leader's ID stays reserved until the process is reaped.
         undo(&Undo::Group(self.child.id() as i32));
         let _ = self.child.wait();
     }
 }
 
-/// Runs a program to its end and gives its output.
+/// Runs a program to its end and returns its output.
 pub fn output(program: &str, args: &[&str]) -> anyhow::Result<String> {
     let output = Command::new(program)
         .args(args)
@@ -220,17 +220,17 @@ pub fn is_installed(program: &str) -> bool {
     std::env::split_paths(&paths).any(|path| path.join(program).is_file())
 }
 
-/// A folder for the time of an experiment.
+/// A temporary folder, removed when dropped.
 #[derive(Debug)]
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes it, under the system's folder for temporary files.
+    /// Creates it in the system's directory for temporary files.
     pub fn make(name: &str) -> anyhow::Result<Folder> {
         Folder::make_in(&std::env::temp_dir(), name)
     }
 
-    /// Makes it in a folder.
+    /// Creates it in `dir`.
     pub fn make_in(dir: &Path, name: &str) -> anyhow::Result<Folder> {
         let path = dir.join(format!("reelway-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
@@ -238,7 +238,7 @@ impl Folder {
         Ok(Folder(path))
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.0
     }

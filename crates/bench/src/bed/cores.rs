@@ -1,15 +1,15 @@
-//! Core 0 is the server's, and of everything that shall disturb it; the other cores are the viewers'
-//! and this program's. On a machine with one core all share it.
+//! Core 0 is for the server and everything that is meant to disturb it; the other cores are for the
+//! viewers and this program. On a machine with one core, all share it.
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// The server's core, as `taskset -c` takes it.
+/// Returns the server's core in the format of `taskset -c`.
 pub fn server() -> String {
     "0".to_owned()
 }
 
-/// The viewers' cores, as `taskset -c` takes them.
+/// Returns the viewers' cores in the format of `taskset -c`.
 pub fn viewers() -> String {
     match configured() {
         0 | 1 => "0".to_owned(),
@@ -17,7 +17,7 @@ pub fn viewers() -> String {
     }
 }
 
-/// Cores of the machine, whatever this process may use at the moment.
+/// Returns the number of the machine's cores, including those that this process may not use.
 pub fn configured() -> usize {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let is_core = |line: &&str| {
@@ -27,7 +27,7 @@ pub fn configured() -> usize {
     stat.lines().filter(is_core).count()
 }
 
-/// Leaves the server's core alone: this thread, and the threads it starts, use the others.
+/// Moves this thread, and the threads that it starts, off the server's core.
 pub fn leave_the_servers() {
     let cores = configured();
     let mut set = CpuSet::new();
@@ -35,7 +35,7 @@ pub fn leave_the_servers() {
         let _ = set.set(core);
     }
     if cores > 1 {
-        // Where it is not allowed the experiment is less exact, and goes on.
+        // If this is not permitted, the experiment continues with less accuracy.
         let _ = sched_setaffinity(Pid::from_raw(0), &set);
     }
 }

@@ -1,4 +1,5 @@
-//! Limits for a server: of memory, of what a disk gives. Control groups of version 1 or 2, whichever the machine has.
+//! Limits on a server's memory and disk rate, by control groups of version 1 or 2, whichever the
+//! machine has.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -9,23 +10,23 @@ use nix::sys::stat::{major, minor};
 
 use super::children::{Undo, remember, undo};
 
-/// A control group, removed when dropped: after the processes in it.
+/// A control group, removed when dropped; the processes in it must have ended.
 #[derive(Debug)]
 struct Group {
     dir: PathBuf,
-    /// Whether the machine has version 1 of them for this.
+    /// Whether the machine uses version 1 for this controller.
     is_first: bool,
 }
 
 impl Group {
-    /// A group that a controller may limit. Wants root.
+    /// Creates a group that a controller can limit. Needs root.
     fn make(first: &str, controller: &str) -> anyhow::Result<Group> {
         let root = Path::new("/sys/fs/cgroup");
         let is_first = root.join(first).is_dir();
         let parent = match is_first {
             true => root.join(first),
             false => {
-                // Version 2 hands a controller on only where its parent says so.
+                // In version 2, a child group has only the controllers that its parent enables.
                 let control = root.join("cgroup.subtree_control");
                 let _ = fs::write(control, format!("+{controller}"));
                 root.to_owned()
@@ -60,24 +61,24 @@ impl Drop for Group {
     }
 }
 
-/// How much memory a server may have, page cache included.
+/// A limit on a server's memory, including page cache.
 #[derive(Debug)]
 pub struct MemoryLimit(Group);
 
 impl MemoryLimit {
-    /// So many bytes. Wants root, and a kernel that counts memory.
+    /// Creates a limit in bytes. Needs root and a kernel with the memory controller.
     pub fn make(bytes: u64) -> anyhow::Result<MemoryLimit> {
         let group = Group::make("memory", "memory")?;
         group.set("memory.limit_in_bytes", "memory.max", &bytes.to_string())?;
         Ok(MemoryLimit(group))
     }
 
-    /// Words that start a program within it: put before the program and its arguments.
+    /// Returns the words that start a program within the limit, to be put before its command line.
     pub fn words(&self) -> [String; 4] {
         self.0.words()
     }
 
-    /// Most bytes that it held at once.
+    /// Returns the peak memory in bytes.
     pub fn peak(&self) -> anyhow::Result<u64> {
         let file = match self.0.is_first {
             true => "memory.max_usage_in_bytes",
@@ -89,20 +90,20 @@ impl MemoryLimit {
     }
 }
 
-/// What a server's disk gives.
+/// A limit on the read rate of a server's disk.
 #[derive(Debug)]
 pub struct DiskLimit {
     group: Group,
-    /// Its numbers, as the kernel writes them.
+    /// Its device numbers, in the kernel's format.
     device: String,
 }
 
 impl DiskLimit {
-    /// The disk that holds `folder` gives at most so many bytes a second.
+    /// Limits reads from the disk that holds `folder`.
     pub fn make(folder: &Path, bytes_per_second: u64) -> anyhow::Result<DiskLimit> {
         let of_folder = fs::metadata(folder)?.dev();
         let numbers = |of: u64| format!("{}:{}", major(of), minor(of));
-        // Limits are of whole disks, not of their partitions.
+        // Limits apply to whole disks, not to partitions.
         let link = PathBuf::from(format!("/sys/dev/block/{}", numbers(of_folder)));
         let real = fs::canonicalize(&link).with_context(|| link.display().to_string())?;
         let whole = match (real.join("partition").exists(), real.parent()) {
@@ -117,7 +118,7 @@ impl DiskLimit {
         Ok(limit)
     }
 
-    /// It gives so many from now on.
+    /// Changes the limit.
     pub fn set(&mut self, bytes_per_second: u64) -> anyhow::Result<()> {
         let device = &self.device;
         match self.group.is_first {
@@ -132,7 +133,7 @@ impl DiskLimit {
         }
     }
 
-    /// Words that start a program with it: put before the program and its arguments.
+    /// Returns the words that start a program within the limit, to be put before its command line.
     pub fn words(&self) -> [String; 4] {
         self.group.words()
     }

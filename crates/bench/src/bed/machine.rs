@@ -1,23 +1,23 @@
-//! What the whole machine and single processes spend, as the kernel accounts it.
+//! CPU time and memory of the machine and of single processes, as the kernel accounts for them.
 
 use std::time::Duration;
 
 use anyhow::Context;
 use reelway_clock::Monotonic;
 
-/// How long each core has been idle so far.
+/// The idle time of each core so far.
 ///
-/// Idle time is counted exactly, busy time by looking at every tick what runs, which a server that
-/// wakes with the tick deceives: so busy is what is left of the time.
+/// The kernel counts idle time exactly, but samples busy time at every tick, which is wrong for a
+/// server that wakes with the tick. So busy time is calculated as the rest.
 #[derive(Clone, Debug)]
 pub struct Idle {
     at: Monotonic,
-    /// Seconds idle, waiting for a disk, or taken by the host, of each core.
+    /// Seconds that each core was idle, waiting for a disk, or taken by the host.
     cores: Vec<f64>,
 }
 
 impl Idle {
-    /// As of now.
+    /// Reads the current values.
     pub fn now() -> anyhow::Result<Idle> {
         let stat = std::fs::read_to_string("/proc/stat").context("/proc/stat")?;
         Ok(Idle {
@@ -26,7 +26,7 @@ impl Idle {
         })
     }
 
-    /// Seconds that each core was busy since `before`.
+    /// Returns the seconds that each core was busy since `before`.
     pub fn busy_since(&self, before: &Idle) -> Vec<f64> {
         let seconds = self.seconds_since(before);
         let idle = self.cores.iter().zip(&before.cores);
@@ -34,13 +34,13 @@ impl Idle {
             .collect()
     }
 
-    /// Seconds since `before`.
+    /// Returns the seconds since `before`.
     pub fn seconds_since(&self, before: &Idle) -> f64 {
         self.at.since(before.at).as_secs_f64()
     }
 }
 
-/// USER_HZ is 100 on every Linux there is.
+/// USER_HZ, which is 100 on all current Linux systems.
 const TICKS: f64 = 100.0;
 
 fn idle_of(stat: &str) -> Vec<f64> {
@@ -65,9 +65,10 @@ fn idle_of(stat: &str) -> Vec<f64> {
     cores
 }
 
-/// CPU time of a process, user and system, of all its threads, and of children it has waited for.
+/// Returns the CPU time of a process, user and system, of all its threads and of children that it
+/// has waited for.
 ///
-/// Threads that live are read to the nanosecond, the rest to 10 ms.
+/// Live threads are accurate to the nanosecond, the rest to 10 ms.
 pub fn cpu_of(pid: u32) -> anyhow::Result<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .with_context(|| format!("process {pid}"))?;
@@ -82,7 +83,7 @@ pub fn cpu_of(pid: u32) -> anyhow::Result<Duration> {
                 .unwrap_or(0),
         );
     }
-    // Threads that have ended are in the coarse figure only.
+    // The time of threads that have ended is in the coarse figure only.
     Ok(if coarse > fine + Duration::from_millis(40) {
         coarse
     } else {
@@ -90,8 +91,8 @@ pub fn cpu_of(pid: u32) -> anyhow::Result<Duration> {
     })
 }
 
-/// CPU seconds of all processes but those given and the kernel's threads for interrupts, to 10 ms each; what ended
-/// meanwhile is in its parent's account.
+/// Returns the CPU seconds of all processes except `ours` and the kernel's softirq threads, to
+/// 10 ms each. Processes that have ended are included in their parents.
 pub fn cpu_of_others(ours: &[u32]) -> anyhow::Result<f64> {
     let mut sum = 0.0;
     for process in std::fs::read_dir("/proc")?.flatten() {
@@ -102,7 +103,7 @@ pub fn cpu_of_others(ours: &[u32]) -> anyhow::Result<f64> {
         else {
             continue;
         };
-        // It may be gone by now.
+        // The process may have ended by now.
         let Ok(stat) = std::fs::read_to_string(process.path().join("stat")) else {
             continue;
         };
@@ -113,9 +114,9 @@ pub fn cpu_of_others(ours: &[u32]) -> anyhow::Result<f64> {
     Ok(sum)
 }
 
-/// User and system seconds of a process and its children that have ended, out of its `stat`.
+/// Parses `stat`: user and system seconds of a process and of its children that have ended.
 fn accounted(stat: &str) -> Option<f64> {
-    // The name in brackets may hold anything; what follows is numbers.
+    // The name in brackets may contain anything; only numbers follow it.
     let (_, numbers) = stat.rsplit_once(')')?;
     let ticks: f64 = numbers
         .split_whitespace()
@@ -126,7 +127,7 @@ fn accounted(stat: &str) -> Option<f64> {
     Some(ticks / TICKS)
 }
 
-/// What else the machine did during an experiment.
+/// Other load on the machine during an experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Disturbance {
     at: Monotonic,
@@ -135,18 +136,18 @@ pub struct Disturbance {
 }
 
 impl Disturbance {
-    /// Begins to look. To be called before anything is started.
+    /// Begins to measure. Must be called before any program is started.
     pub fn watch() -> anyhow::Result<Disturbance> {
         let stat = std::fs::read_to_string("/proc/stat").context("/proc/stat")?;
         Ok(Disturbance {
             at: reelway_clock::now(),
-            // What was started and has ended is in this process's account.
+            // Programs that this process started and that have ended count as its own.
             others: cpu_of_others(&[std::process::id()])?,
             stolen: stolen(&stat),
         })
     }
 
-    /// What was seen since, in a sentence.
+    /// Describes the load since then in a sentence.
     pub fn describe(&self) -> anyhow::Result<String> {
         let now = Disturbance::watch()?;
         let seconds = now.at.since(self.at).as_secs_f64().max(1e-9);
@@ -158,7 +159,7 @@ impl Disturbance {
     }
 }
 
-/// Seconds that the host of a virtual machine took from all cores.
+/// Returns the seconds that a virtual machine's host took from all cores.
 fn stolen(stat: &str) -> f64 {
     let all = stat.lines().find_map(|line| line.strip_prefix("cpu "));
     all.and_then(|line| line.split_whitespace().nth(7)?.parse::<f64>().ok())
@@ -166,7 +167,7 @@ fn stolen(stat: &str) -> f64 {
         / TICKS
 }
 
-/// Memory in use that is a process's own or shared, and the most there was, in bytes.
+/// Returns the resident memory of a process, including shared memory, and its peak, in bytes.
 pub fn memory_of(pid: u32) -> anyhow::Result<(u64, u64)> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
         .with_context(|| format!("process {pid}"))?;
@@ -179,7 +180,7 @@ pub fn memory_of(pid: u32) -> anyhow::Result<(u64, u64)> {
     Ok((kilobytes("VmRSS:"), kilobytes("VmHWM:")))
 }
 
-/// Open descriptors of this process.
+/// Returns the number of this process's open descriptors.
 pub fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").map_or(0, |all| all.count().saturating_sub(1))
 }
@@ -201,7 +202,7 @@ mod tests {
     #[test]
     fn a_process_that_works_spends_time() {
         let before = cpu_of(std::process::id()).unwrap();
-        // Several of the kernel's ticks.
+        // This takes several of the kernel's ticks.
         for n in 0..200_000_000_u64 {
             std::hint::black_box(n);
         }

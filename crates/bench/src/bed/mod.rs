@@ -1,14 +1,14 @@
-//! The test bed: what experiments need around a server that is measured.
+//! The test bed: tools for experiments with a server.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
-//! | `children.rs` | programs started for an experiment, and ended whatever happens to it |
-//! | `net.rs` | two network namespaces with a cable between, one for the server, one for viewers |
-//! | `packages.rs` | installing the programs that are measured beside ours |
-//! | `limits.rs` | how much memory a server may have, and what its disk gives |
-//! | `machine.rs` | what the whole machine and single processes spend |
-//! | `cores.rs` | which core is the server's, which are the viewers' |
-//! | `standstill.rs` | for how long a core did nothing for anybody |
+//! | `children.rs` | programs started for an experiment, and ended with it in any case |
+//! | `net.rs` | two network namespaces joined by a cable, one for the server, one for viewers |
+//! | `packages.rs` | installation of the programs that are compared with Reelway |
+//! | `limits.rs` | limits on a server's memory and disk rate |
+//! | `machine.rs` | CPU time and memory of the machine and of single processes |
+//! | `cores.rs` | which core the server uses, and which the viewers |
+//! | `standstill.rs` | how long a core ran no program at all |
 
 pub mod children;
 pub mod cores;

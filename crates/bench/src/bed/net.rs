@@ -1,5 +1,5 @@
-//! Where server and viewers stand: as root, two network namespaces with a cable (veth) between them;
-//! otherwise this machine's loopback. Traffic never leaves the machine.
+//! The network between server and viewers: as root, two network namespaces joined by a cable
+//! (veth); otherwise the loopback interface. Traffic never leaves the machine.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
@@ -12,13 +12,13 @@ use super::cores;
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 const VIEWERS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
-/// Name of both ends of the cable, each in its namespace.
+/// Name of the cable's interface in both namespaces.
 const CABLE: &str = "media0";
 
-/// A place for a server and its viewers.
+/// A network for a server and its viewers.
 #[derive(Debug)]
 pub struct Net {
-    /// Names of the server's and the viewers' namespaces; none: loopback.
+    /// Names of the server's and the viewers' namespaces; `None` for loopback.
     names: Option<(String, String)>,
     undo: Vec<Undo>,
 }
@@ -28,7 +28,7 @@ fn is_root() -> bool {
 }
 
 impl Net {
-    /// Makes the namespaces where that is allowed.
+    /// Creates the namespaces if permitted.
     pub fn make() -> anyhow::Result<Net> {
         if !is_root() || !super::children::is_installed("ip") {
             return Ok(Net {
@@ -71,7 +71,7 @@ impl Net {
             output("ip", &["-n", space, "link", "set", "lo", "up"])?;
             output("ip", &["-n", space, "link", "set", CABLE, "up"])?;
         }
-        // Known neighbours: no packet waits for ARP.
+        // Static neighbours, so that no packet waits for ARP.
         let mac = |space: &str| -> anyhow::Result<String> {
             let shown = output("ip", &["-n", space, "-o", "link", "show", CABLE])?;
             let mut words = shown
@@ -99,12 +99,12 @@ impl Net {
         Ok(net)
     }
 
-    /// The name of the cable at the server's end.
+    /// Returns the name of the cable's interface at the server's end.
     pub fn cable(&self) -> &'static str {
         CABLE
     }
 
-    /// In a few words.
+    /// Describes the network in a few words.
     pub fn describe(&self) -> &'static str {
         match self.names {
             Some(_) => "two network namespaces joined by veth",
@@ -117,7 +117,7 @@ impl Net {
         self.names.is_some()
     }
 
-    /// The server's address.
+    /// Returns the server's address.
     pub fn server(&self) -> IpAddr {
         self.names
             .as_ref()
@@ -125,7 +125,7 @@ impl Net {
             .into()
     }
 
-    /// The viewers' address.
+    /// Returns the viewers' address.
     pub fn viewers(&self) -> IpAddr {
         self.names
             .as_ref()
@@ -133,7 +133,7 @@ impl Net {
             .into()
     }
 
-    /// A program at the server's place, on the server's core.
+    /// Returns a command that runs in the server's namespace, on the server's core.
     pub fn server_command(&self, program: impl AsRef<Path>) -> Command {
         placed(
             self.names.as_ref().map(|names| &*names.0),
@@ -142,7 +142,7 @@ impl Net {
         )
     }
 
-    /// A program at the viewers' place, on the viewers' cores.
+    /// Returns a command that runs in the viewers' namespace, on the viewers' cores.
     pub fn viewer_command(&self, program: impl AsRef<Path>) -> Command {
         placed(
             self.names.as_ref().map(|names| &*names.1),
@@ -151,7 +151,8 @@ impl Net {
         )
     }
 
-    /// A program at the server's end of the cable, on the viewers' cores: what it asks never passes the cable.
+    /// Returns a command that runs in the server's namespace, on the viewers' cores: its requests
+    /// to the server do not pass the cable.
     pub fn beside_server_command(&self, program: impl AsRef<Path>) -> Command {
         placed(
             self.names.as_ref().map(|names| &*names.0),
@@ -160,8 +161,8 @@ impl Net {
         )
     }
 
-    /// Lets UDP vanish where it arrives at the viewers, or not any more. Without namespaces nothing
-    /// happens, and false is returned.
+    /// Starts or stops dropping UDP where it arrives at the viewers. Returns false, and does
+    /// nothing, without namespaces.
     pub fn drop_at_viewers(&self, yes: bool) -> anyhow::Result<bool> {
         let Some((_, viewers)) = &self.names else {
             return Ok(false);
@@ -178,13 +179,13 @@ impl Net {
         Ok(true)
     }
 
-    /// Lets the server's end of the cable carry no more than this (`100mbit`), with a queue of 200 ms.
+    /// Limits the server's end of the cable to this rate (`100mbit`), with a queue of 200 ms.
     pub fn limit(&self, rate: &str) -> anyhow::Result<()> {
         self.limit_with(rate, "32kb", "200ms")
     }
 
-    /// The same with a token bucket that lets so much go at once, and a queue that holds as much as the link carries in
-    /// `latency`.
+    /// The same with a token bucket of `burst` bytes, and a queue that holds as much as the link
+    /// carries in `latency`.
     pub fn limit_with(&self, rate: &str, burst: &str, latency: &str) -> anyhow::Result<()> {
         let Some((server, _)) = &self.names else {
             return Ok(());
@@ -195,8 +196,9 @@ impl Net {
         output("ip", &words.split(' ').collect::<Vec<_>>()).map(drop)
     }
 
-    /// The same with a queue that goes by marks, as routers do that look at them: what is said (DSCP CS5) leaves before
-    /// the rest (HTB). Fair queues (`fq`, `fq_codel`) do it without any mark.
+    /// Limits it to 100 Mbit/s with a queue that respects marks, as some routers do: signalling
+    /// (DSCP CS5) leaves before the rest (HTB). Fair queues (`fq`, `fq_codel`) do that without
+    /// marks.
     pub fn limit_by_marks(&self) -> anyhow::Result<()> {
         let Some((server, _)) = &self.names else {
             return Ok(());
@@ -205,7 +207,7 @@ impl Net {
             let words = format!("netns exec {server} tc {words}");
             output("ip", &words.split_whitespace().collect::<Vec<_>>()).map(drop)
         };
-        // One of its kind that is there already cannot be changed.
+        // An existing qdisc of this kind cannot be changed.
         let _ = tc(&format!("qdisc delete dev {CABLE} root"));
         tc(&format!(
             "qdisc add dev {CABLE} root handle 2: htb default 20"
@@ -226,7 +228,8 @@ impl Net {
         output("ip", &["netns", "exec", server, "nft", rules]).map(drop)
     }
 
-    /// Bytes that have left by the server's end of the cable, Ethernet's headers included; none without namespaces.
+    /// Returns the bytes sent at the server's end of the cable, including Ethernet headers; `None`
+    /// without namespaces.
     pub fn carried(&self) -> anyhow::Result<Option<u64>> {
         let Some((server, _)) = &self.names else {
             return Ok(None);
@@ -236,8 +239,8 @@ impl Net {
         Ok(Some(text.trim().parse().context(file)?))
     }
 
-    /// Makes the server's end of the cable a device that cannot cut runs of packets itself (GSO is
-    /// then done by the kernel, in software), or one that can again.
+    /// Disables or enables segmentation offload at the server's end of the cable (without it, the
+    /// kernel does GSO in software). Returns false without namespaces.
     pub fn without_offload(&self, yes: bool) -> anyhow::Result<bool> {
         let Some((server, _)) = &self.names else {
             return Ok(false);

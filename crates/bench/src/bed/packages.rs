@@ -1,10 +1,10 @@
-//! Debian packages of the programs that are measured beside ours.
+//! Debian packages of the programs that are compared with Reelway.
 
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 
-/// Installs them; what is there already stays as it is.
+/// Installs the packages that are missing.
 pub fn install(packages: &[&str]) -> anyhow::Result<()> {
     let status = Command::new("apt-get")
         .args(["install", "-y", "--no-install-recommends"])

@@ -1,5 +1,6 @@
-//! For how long a core did nothing for anybody: a thread of the highest priority on it wakes each millisecond, and notes how
-//! much later it runs. What delays that thread is the machine's host, or the kernel; no program can do it.
+//! How long a core ran no program at all: a thread of the highest priority wakes on it every
+//! millisecond and records how late it runs. Only the kernel or the machine's host can delay it, no
+//! program.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,14 +14,14 @@ const HIGHEST: u8 = 99;
 /// How often the thread wakes.
 const EACH: Duration = Duration::from_millis(1);
 
-/// A core that is watched.
+/// A thread that watches a core.
 pub struct Standstill {
     ends: Arc<AtomicBool>,
     thread: JoinHandle<std::io::Result<Histogram>>,
 }
 
 impl Standstill {
-    /// Watches a core, counted from 0.
+    /// Starts to watch a core, counted from 0.
     ///
     /// # Errors
     ///
@@ -44,11 +45,11 @@ impl Standstill {
         Ok(Standstill { ends, thread })
     }
 
-    /// How late the thread ran each time, up to now.
+    /// Stops watching; returns how late the thread ran each time.
     ///
     /// # Errors
     ///
-    /// The process may not have real-time threads, or may not use the core.
+    /// Real-time threads or the core are not permitted to the process.
     pub fn end(self) -> anyhow::Result<Histogram> {
         self.ends.store(true, Ordering::Relaxed);
         let late = self.thread.join();

@@ -1,7 +1,7 @@
-//! Reelway's clock beside those of other libraries: what a reading costs, and how far they drift.
+//! Reelway's clock compared with those of other libraries: the cost of a reading, and the drift.
 //!
-//! A program of its own, for some of the others measure the counter before `main` begins, which a
-//! server that only links them would pay for at every start. `reelway bench vtime` runs it.
+//! This is a separate program because some of the others calibrate the counter before `main`, which
+//! a server that only links them would pay for at every start. `reelway bench vtime` runs it.
 //!
 //! ```text
 //! clock-peers cost CALLS RUNS     lines: mean RUN WAY NANOSECONDS, ratio RUN WAY RATIO (to the vDSO)
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use reelway_clock::{KernelClock, coarse, now, now_unordered, turn};
 
-/// What is read, in the order of a turn.
+/// The clocks, in the order in which a turn reads them.
 const NAMES: [&str; 8] = [
     "vdso",
     "now",
@@ -39,17 +39,18 @@ fn main() -> std::process::ExitCode {
     std::process::ExitCode::SUCCESS
 }
 
-/// Calls of one way in a turn.
+/// Readings of each clock in a turn.
 const TURN: u64 = 2_500;
 
-/// libc's clock, with nothing around it but the check for an error.
+/// Reads libc's clock; the only overhead is the check for an error.
 #[inline]
 fn vdso() -> (i64, i64) {
     nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
         .map_or((0, 0), |time| (time.tv_sec(), time.tv_nsec()))
 }
 
-/// A macro and not a function: the reading must be compiled into its loop, as in a program.
+/// Times a turn of one clock. A macro, so that the reading is inlined into the loop, as in a
+/// program.
 macro_rules! timed {
     ($reading:expr) => {{
         let begin = KernelClock.now();
@@ -94,10 +95,11 @@ fn cost(calls: u64, runs: u64) {
     }
 }
 
-/// A clock's name, and the nanoseconds that it says have passed.
+/// A clock's name, and a function that returns the nanoseconds that have passed by it.
 type Peer = (&'static str, Box<dyn Fn() -> u64>);
 
-/// Nanoseconds that each clock says have passed, read between two readings of the kernel's clock.
+/// Prints each clock's drift: its elapsed time against that of the kernel's clock, which is read
+/// before and after.
 fn drift(seconds: u64) {
     reelway_clock::start();
     let peers: [Peer; 4] = [
@@ -120,7 +122,7 @@ fn drift(seconds: u64) {
     ];
     println!("tsc minstant {}", minstant::is_tsc_available());
     println!("tsc fastant {}", fastant::is_tsc_available());
-    // The tightest of some looks: how far a clock is ahead of the kernel's.
+    // How far a clock is ahead of the kernel's, by the narrowest of nine readings.
     let look = |clock: &dyn Fn() -> u64| -> i64 {
         let one = || {
             let before = KernelClock.now();

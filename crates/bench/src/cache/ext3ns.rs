@@ -1,8 +1,8 @@
 //! The EXT3NS paper's comparison on simulated time: IOZONE's pattern through a cache of 512 blocks.
 //!
-//! Readers go through one file of 1024 blocks of a megabyte at the same time: from beginning to end, once
-//! more, then at random. A block takes each of them a random time, so that they drift apart; the paper does
-//! not say how its threads did.
+//! Readers read one file of 1024 blocks of a megabyte concurrently: from beginning to end, once
+//! more, then at random. Each block takes each of them a random time, so that they drift apart; the
+//! paper does not describe the timing of its threads.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use reelway_cache::sim::{read_csv, run};
 use reelway_determinism::Random;
 use serde::Serialize;
 
-/// Entries of the paper's cache.
+/// Blocks in the paper's cache.
 const CACHE: u64 = 512;
 /// Blocks of the file.
 const FILE: u64 = 1024;
@@ -20,18 +20,18 @@ pub const READERS: [u64; 5] = [10, 20, 30, 40, 50];
 /// Thresholds of its Fig. 8.
 pub const THRESHOLDS: std::ops::RangeInclusive<u32> = 1..=13;
 
-/// Hits of a policy.
+/// Hit ratio of a policy.
 #[derive(Clone, Debug, Serialize)]
 pub struct Hits {
     pub policy: String,
     pub readers: u64,
-    /// read, reread or random.
+    /// "read", "reread" or "random".
     pub phase: &'static str,
     /// Share of requests that were hits.
     pub hits: f64,
 }
 
-/// The requests up to the end of a phase, those before the phase itself only to warm the cache.
+/// Returns the requests up to the end of a phase; those before the phase only warm the cache.
 fn trace(readers: u64, phase: usize, seed: u64) -> String {
     let mut random = Random::new(seed);
     let mut text = String::from("# film 1024 1024\n");
@@ -64,7 +64,7 @@ fn trace(readers: u64, phase: usize, seed: u64) -> String {
     text
 }
 
-/// All of it.
+/// Runs the whole comparison.
 pub fn study(seed: u64) -> anyhow::Result<Vec<Hits>> {
     let mut all = Vec::new();
     let mut policies: Vec<String> = ["fifo", "lru", "lfu", "ons"].map(str::to_owned).into();

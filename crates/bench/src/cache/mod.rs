@@ -1,5 +1,5 @@
-//! `reelway bench cache`: what each replacement policy misses beside Belady's optimum, and the EXT3NS
-//! paper's comparison of ONS with LFU, on simulated time.
+//! `reelway bench cache`: the misses of each replacement policy compared with Belady's optimum, and
+//! the EXT3NS paper's comparison of ONS with LFU, on simulated time.
 
 mod ext3ns;
 mod page;
@@ -27,7 +27,7 @@ struct Args {
     seed: u64,
 }
 
-/// A policy through all requests.
+/// Runs a policy over all requests.
 fn one(requests: &Requests, policy: &str, blocks: u64) -> anyhow::Result<Outcome> {
     let mut policy = match policy {
         "belady" => return Ok(belady(requests, blocks, true)),
@@ -81,7 +81,7 @@ fn attempt(name: &'static str, about: &'static str, workload: &Workload) -> anyh
     Ok(tried)
 }
 
-/// A policy through all requests; its ratio is left open.
+/// Runs and times a policy over all requests; the ratio is not yet known.
 fn line(requests: &Requests, size: u64, policy: &str) -> anyhow::Result<Line> {
     let blocks = (requests.objects() as u64 * size / 100).max(1);
     let began = reelway_clock::now();
@@ -93,7 +93,7 @@ fn line(requests: &Requests, size: u64, policy: &str) -> anyhow::Result<Line> {
         requests: outcome.requests,
         misses: outcome.misses,
         ratio: f64::NAN,
-        // Of those learned from, too.
+        // Requests that only warm the cache are included.
         ns_a_request: nanos / requests.events.len().max(1) as f64,
     })
 }

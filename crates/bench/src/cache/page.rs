@@ -1,4 +1,4 @@
-//! The page of the experiment and its charts: every number on it is what the run measured.
+//! The page of the experiment and its charts; every number on it is measured.
 
 use super::ext3ns::{Hits, READERS, THRESHOLDS};
 use super::tried::{Line, SIZES, Tried};
@@ -7,7 +7,7 @@ use crate::template::{Template, row, rows};
 
 const PAGE: Template<2> = Template::new(include_str!("page.md"), ["tables", "hits"]);
 
-/// Lines for the terminal.
+/// Returns lines for the terminal.
 pub fn summary(tried: &[Tried]) -> Vec<String> {
     let mut out = Vec::new();
     for tried in tried {
@@ -60,7 +60,7 @@ fn hits(paper: &[Hits], policy: &str, readers: u64, phase: &str) -> f64 {
         .map_or(f64::NAN, |hits| 100.0 * hits.hits)
 }
 
-/// The page.
+/// Returns the page.
 pub fn page(tried: &[Tried], paper: &[Hits]) -> String {
     let of_paper = ["read", "reread", "random"]
         .into_iter()
@@ -73,7 +73,7 @@ pub fn page(tried: &[Tried], paper: &[Hits]) -> String {
     PAGE.fill([rows(tried.iter().map(table)), rows(of_paper)])
 }
 
-/// The charts by the names of their files.
+/// Returns the charts with the names of their files.
 pub fn charts(tried: &[Tried], paper: &[Hits]) -> Vec<(String, String)> {
     let mut out = Vec::new();
     for tried in tried {

@@ -1,25 +1,25 @@
-//! What each policy missed of each workload.
+//! The misses of each policy on each workload.
 
 use serde::Serialize;
 
 /// Sizes of the cache, in percent of the catalogue.
 pub const SIZES: [u64; 5] = [1, 2, 5, 10, 25];
 
-/// What a policy missed.
+/// The misses of a policy at one cache size.
 #[derive(Clone, Debug, Serialize)]
 pub struct Line {
     pub policy: String,
-    /// Percent of the catalogue.
+    /// Size of the cache in percent of the catalogue.
     pub size: u64,
     pub requests: u64,
     pub misses: u64,
-    /// Against Belady's optimum.
+    /// Misses divided by those of Belady's optimum.
     pub ratio: f64,
-    /// Time a request took, the simulator's own included.
+    /// Time per request in ns, including the simulator's own.
     pub ns_a_request: f64,
 }
 
-/// A workload and what came of it.
+/// A workload and its results.
 #[derive(Debug, Serialize)]
 pub struct Tried {
     pub name: &'static str,
@@ -37,13 +37,14 @@ impl Tried {
         self.line(policy, size).map_or(f64::NAN, |line| line.ratio)
     }
 
-    /// Timetable's greatest ratio at these sizes.
+    /// Returns the greatest ratio of the policy `timetable` at these sizes.
     pub fn worst(&self, sizes: &[u64]) -> f64 {
         let ratios = sizes.iter().map(|size| self.ratio("timetable", *size));
         ratios.fold(0.0, f64::max)
     }
 
-    /// How much of the way from the best other policy to the optimum Timetable goes, at its worst size.
+    /// Returns the share of the gap between the best other policy and the optimum that the policy
+    /// `timetable` closes, at its worst size.
     pub fn closed(&self) -> f64 {
         let closed = SIZES.iter().map(|size| {
             let others = self.lines.iter().filter(|line| {

@@ -1,11 +1,11 @@
-//! The films: real encoded picture and sound, as other servers parse what they send.
+//! The films: real encoded picture and sound, since other servers parse what they send.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-/// Copies of it: different files for every cache.
+/// Number of copies, which are different files to every cache.
 const COPIES: usize = 4;
 
 /// Encodes a film of 720p25 at 4 Mb/s (constant, no B-frames) with sound, and copies it.
@@ -82,7 +82,7 @@ pub fn make(folder: &Path, seconds: u32) -> anyhow::Result<Vec<PathBuf>> {
     Ok(films)
 }
 
-/// The same films in a container that live555 serves.
+/// Repackages the films as Matroska, which live555 serves.
 pub fn as_matroska(films: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for film in films {

@@ -1,13 +1,13 @@
-//! `reelway bench density`: how many viewers a core carries, against other servers of stored films.
+//! `reelway bench density`: viewers per core, compared with other servers of stored films.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
-//! | `servers.rs`, `gst_server.py` | the servers compared: installing, starting |
-//! | `films.rs` | what is played |
+//! | `servers.rs`, `gst_server.py` | the servers compared: installation, start |
+//! | `films.rs` | the films |
 //! | `viewers.rs` | the viewers' process |
-//! | `trial.rs`, `search.rs` | one trial; the largest number that is kept up with |
-//! | `args.rs`, `measured.rs` | what is asked for; what was measured of a server |
-//! | `page/` | the page and its chart; its texts |
+//! | `trial.rs`, `search.rs` | one trial; the search for the most viewers per server |
+//! | `args.rs`, `measured.rs` | the arguments; the results of a server |
+//! | `page/` | the page, its chart and its texts |
 
 mod args;
 mod films;
@@ -32,7 +32,7 @@ use crate::bed::machine::Disturbance;
 use crate::bed::{Folder, Net, cores};
 use crate::report::{Figure, Report};
 
-/// Times that a number may be tried before it counts as too many.
+/// Attempts at a number of viewers before it counts as too many.
 const ATTEMPTS: u32 = 2;
 
 /// Runs the experiment.
@@ -102,7 +102,8 @@ fn peers(args: &Args) -> anyhow::Result<Vec<Peer>> {
     Ok(all)
 }
 
-/// All of a server; what goes wrong with it is noted, as others are still to be measured.
+/// Measures a server. Errors are recorded in the result, since other servers are still to be
+/// measured.
 fn measure(args: &Args, stage: &Stage, peer: Peer) -> Measured {
     let mut measured = Measured {
         name: peer.name(),
@@ -210,7 +211,7 @@ fn judge(report: &mut Report, all: &[Measured]) {
             .push(figure.spread(ours.low / gst.high, ours.high / gst.low));
     }
     if let (Some((ours, _)), Some((gst, _))) = (ours.most, gst.most) {
-        // No goal of its own: more than the others.
+        // The goal is to carry no fewer viewers than the best of the others.
         let most = all
             .iter()
             .filter(|other| other.peer != Peer::Reelway)

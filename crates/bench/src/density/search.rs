@@ -1,19 +1,21 @@
-//! The largest number of viewers that a server keeps up with: doubled until it does not, then halved
-//! between. Pure but for what it is given to try.
+//! The search for the largest number of viewers that a server keeps up with: doubled until it does
+//! not, then by bisection. Pure except for the trial that callers pass.
 
-/// What the search found.
+/// Result of the search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchResult {
-    /// The largest number that was kept up with; 0: none.
+    /// The largest number that the server kept up with; 0 if there was none.
     pub most: u32,
-    /// The smallest that was not; none: the limit was reached, or time ran out on the way up.
+    /// The smallest number that it did not keep up with; `None` if the limit was reached, or time
+    /// ran out on the way up.
     pub too_many: Option<u32>,
 }
 
-/// Searches from `first` up to `limit`, until the bounds are within a twentieth of each other or `goes_on` says no.
+/// Searches from `first` up to `limit`, until the bounds are within a twentieth of each other or
+/// `goes_on` returns false.
 ///
 /// # Errors
-/// What `keeps_up` could not try.
+/// The error of a trial that `keeps_up` could not carry out.
 pub fn largest(
     first: u32,
     limit: u32,

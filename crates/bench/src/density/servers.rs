@@ -1,4 +1,4 @@
-//! The servers compared: how each is installed, started on the films, and what its addresses are.
+//! The servers compared: installation, start with the films, and addresses.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -10,9 +10,9 @@ use crate::bed::children::{is_installed, output};
 use crate::bed::{Child, Net, packages};
 
 const PORT: u16 = 8554;
-/// The factory of gst-rtsp-server that a file would be given.
+/// The program around gst-rtsp-server, with the media factory that suits files.
 const GST_SCRIPT: &str = include_str!("gst_server.py");
-/// What is installed when asked for.
+/// Debian packages that `--install` installs.
 const PACKAGES: &[&str] = &[
     "ffmpeg",
     "gir1.2-gst-rtsp-server-1.0",
@@ -24,35 +24,35 @@ const PACKAGES: &[&str] = &[
     "vlc-plugin-base",
 ];
 
-/// A server to be measured.
+/// A server to measure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Peer {
-    /// Ourselves.
+    /// This server.
     Reelway,
-    /// GStreamer's library in the smallest program that serves files.
+    /// GStreamer's library in a minimal program that serves files.
     GstRtspServer,
     /// VLC's video on demand.
     Vlc,
-    /// live555MediaServer, given as a program.
+    /// live555MediaServer, with the path of the program.
     Live555(PathBuf),
-    /// MediaMTX, given as a program: films are published to it as live streams, as it serves no files
-    /// over RTSP.
+    /// MediaMTX, with the path of the program. Films are published to it as live streams, since it
+    /// serves no files over RTSP.
     MediaMtx(PathBuf),
 }
 
-/// A server that runs.
+/// A running server.
 #[derive(Debug)]
 pub struct Served {
     /// The server itself.
     pub server: Child,
-    /// Films.
+    /// Addresses of the films.
     pub urls: Vec<String>,
-    /// Programs that feed it, on the viewers' side.
+    /// Programs on the viewers' side that publish films to it.
     _feeders: Vec<Child>,
 }
 
-/// The system's Python, which has the system's bindings of GStreamer.
+/// Returns the system's Python, for which GStreamer's bindings are installed.
 fn python() -> String {
     let system = "/usr/bin/python3";
     if Path::new(system).exists() {
@@ -68,7 +68,7 @@ pub fn install() -> anyhow::Result<()> {
 }
 
 impl Peer {
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &'static str {
         match self {
             Peer::Reelway => "Reelway",
@@ -79,7 +79,7 @@ impl Peer {
         }
     }
 
-    /// Its version, where it tells.
+    /// Returns its version, or an empty string if it is not known.
     pub fn version(&self) -> String {
         let first_line = |text: String| text.lines().next().unwrap_or_default().trim().to_owned();
         let said = match self {
@@ -95,7 +95,7 @@ impl Peer {
         said.map(first_line).unwrap_or_default()
     }
 
-    /// Why it cannot be measured here.
+    /// Returns why it cannot be measured here; `None` if it can.
     pub fn missing(&self, net: &Net) -> Option<&'static str> {
         if *self == Peer::Vlc && !net.has_namespaces() {
             return Some(
@@ -116,7 +116,7 @@ impl Peer {
         )
     }
 
-    /// Starts it on the films.
+    /// Starts it with the films.
     pub fn start(&self, net: &Net, films: &[PathBuf], folder: &Path) -> anyhow::Result<Served> {
         let address = format!("{}:{PORT}", net.server());
         let named = |ending: &str| -> Vec<String> {
@@ -137,7 +137,7 @@ impl Peer {
                     &format!("{}:8080", net.server()),
                 ]);
                 command.args(["--rtp-ports", "0,0", "--log", "warn"]);
-                // What it carries is to be found, not what it books.
+                // The trial searches for the load that it can carry, not for what it would book.
                 command.args(["--capacity", "mem=none"]);
                 (command, named(""))
             }
@@ -163,7 +163,7 @@ impl Peer {
                     &vlm,
                     films.iter().enumerate().map(entry).collect::<String>(),
                 )?;
-                // It refuses to run as root.
+                // VLC refuses to run as root.
                 let mut command = net.server_command("setpriv");
                 command.args([
                     "--reuid=65534",
@@ -177,14 +177,14 @@ impl Peer {
                     "--quiet",
                 ]);
                 command.args(["--vlm-conf", &vlm.display().to_string()]);
-                // An address of its own (--rtsp-host) makes its description name paths that it does not have.
+                // With an address (--rtsp-host), its description names paths that do not exist.
                 command.args(["--rtsp-port", &PORT.to_string()]);
                 (command, named(""))
             }
             Peer::Live555(program) => {
                 films::as_matroska(films)?;
                 let mut command = net.server_command(std::fs::canonicalize(program)?);
-                // It serves the folder it is started in, on port 554 where it may.
+                // It serves its working directory, on port 554 if permitted.
                 command.current_dir(folder);
                 let urls = named(".mkv")
                     .iter()

@@ -1,4 +1,4 @@
-//! One trial: a fresh server, so many viewers, some seconds of judging and accounting.
+//! One trial: a new server, a number of viewers, some seconds of measurement.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
@@ -12,42 +12,42 @@ use super::viewers::{Begun, Task, ViewersReport};
 use crate::bed::machine::{Idle, cpu_of, cpu_of_others, memory_of};
 use crate::bed::{Child, Net};
 
-/// New viewers a second at most.
+/// The most new viewers per second.
 const PER_SECOND: f64 = 100.0;
-/// Seconds that all may take to begin.
+/// Seconds within which all viewers must begin.
 pub const BEGINNING: f64 = 45.0;
-/// From the last beginning to the judging.
+/// Time from the beginning of the last viewer to the measurement.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// What stays the same from trial to trial.
+/// The setting that all trials share.
 #[derive(Debug)]
 pub struct Stage {
-    /// Where.
+    /// The network.
     pub net: Net,
-    /// What is played.
+    /// The films.
     pub films: Vec<PathBuf>,
-    /// For what servers write.
+    /// Folder for the servers' files.
     pub folder: PathBuf,
-    /// Seconds judged.
+    /// Duration of the measurement in seconds.
     pub seconds: f64,
 }
 
-/// What a trial gave.
+/// Results of a trial.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Trial {
-    /// Viewers wished for.
+    /// Intended number of viewers.
     pub viewers: u32,
-    /// Whether what arrived was dropped unseen.
+    /// Whether packets were dropped on arrival, before the viewers.
     pub dropped: bool,
-    /// How they began.
+    /// How many viewers began.
     pub begun: Begun,
-    /// What they saw.
+    /// What they received.
     pub seen: ViewersReport,
-    /// Seconds of accounting.
+    /// Actual duration of the measurement in seconds.
     pub seconds: f64,
-    /// Seconds of busy cores, of the whole machine, less what other processes were accounted for.
+    /// Busy seconds of all cores of the machine, less the CPU time of other processes.
     pub machine: f64,
-    /// CPU seconds of other processes: what disturbed the trial.
+    /// CPU seconds of other processes, which disturbed the trial.
     pub others: f64,
     /// CPU seconds of the server's process.
     pub server: f64,
@@ -58,13 +58,13 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// CPU of the server a stream-second in ms: all that the machine spent but for the viewers' process, so that
-    /// work done in interrupts is in it.
+    /// Returns the server's CPU time per stream-second in ms: that of the whole machine except the
+    /// viewers' process, so that work in interrupts is included.
     pub fn cost(&self) -> f64 {
         (self.machine - self.viewers_cpu).max(0.0) * 1e3 / self.stream_seconds()
     }
 
-    /// What of it the server's process was accounted for.
+    /// Returns the part of it that is accounted to the server's process.
     pub fn process_cost(&self) -> f64 {
         self.server * 1e3 / self.stream_seconds()
     }
@@ -73,7 +73,7 @@ impl Trial {
         (self.seconds * f64::from(self.begun.playing)).max(1e-9)
     }
 
-    /// Why it counts as not keeping up; `None`: it does.
+    /// Returns why the server did not keep up; `None` if it did.
     pub fn trouble(&self, most_late_ms: f64) -> Option<String> {
         let Trial { begun, seen, .. } = self;
         if begun.playing < self.viewers {
@@ -98,7 +98,7 @@ impl Trial {
     }
 }
 
-/// The next line of the viewers' process that is an answer.
+/// Returns the next line of a process that is an answer (JSON).
 pub fn answer(lines: &Receiver<String>, patience: f64) -> anyhow::Result<String> {
     loop {
         let line = lines
@@ -115,7 +115,7 @@ impl Stage {
     pub fn trial(&self, peer: &Peer, viewers: u32, dropped: bool) -> anyhow::Result<Trial> {
         let folder = self.folder.join("server");
         std::fs::create_dir_all(&folder)?;
-        // A trial before may have been broken off.
+        // An earlier trial may have been interrupted.
         self.net.drop_at_viewers(false)?;
         let served = peer.start(&self.net, &self.films, &folder)?;
         let mut viewing = self.viewers(&served.urls, viewers)?;
@@ -171,7 +171,8 @@ impl Stage {
         Child::start(&mut command)
     }
 
-    /// Where a server may write, and the films' seconds for all of it.
+    /// Creates a stage with a folder for the servers' files, and the duration of a measurement in
+    /// seconds.
     pub fn new(net: Net, films: Vec<PathBuf>, folder: &Path, seconds: f64) -> Stage {
         Stage {
             net,

@@ -1,5 +1,5 @@
-//! The viewers, in a process of their own at the other end of the cable: they ask for films one after
-//! the other, and then only count and time what comes.
+//! The viewers, in a separate process at the other end of the cable: they request films one after
+//! the other, and then only count and time packets.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -14,76 +14,77 @@ use serde::{Deserialize, Serialize};
 /// The task of the process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
-    /// Films, asked for in turn.
+    /// Addresses of films, requested in turn.
     pub urls: Vec<String>,
-    /// How many viewers.
+    /// Number of viewers.
     pub viewers: u32,
     /// Their address.
     pub at: IpAddr,
-    /// New ones a second at most.
+    /// The most new viewers per second.
     pub per_second: f64,
-    /// Seconds that all of them may take to begin.
+    /// Seconds within which all of them must begin.
     pub patience: f64,
-    /// Where in the film they begin, in turn, seconds; empty: at its beginning.
+    /// Positions at which they begin, in turn, in seconds; if empty, at the film's beginning.
     #[serde(default)]
     pub places: Vec<f64>,
-    /// Where the server takes reports of what never came; none: nobody reports.
+    /// The server's address for reports of missing packets; `None` if viewers send none.
     #[serde(default)]
     pub reports_to: Option<SocketAddr>,
 }
 
-/// What the process says when all have begun.
+/// The process's answer when all viewers have begun.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Begun {
-    /// Viewers that play.
+    /// Viewers who play.
     pub playing: u32,
-    /// Why others do not, in the server's words; the first few.
+    /// Why others do not, in the server's words; the first five.
     pub refused: Vec<String>,
-    /// How long each of those waited for that, from their connection on, ms.
+    /// How long each of the others waited for the refusal, from the connection on, ms.
     #[serde(default)]
     pub refused_ms: Vec<f64>,
-    /// Tracks of a film.
+    /// Number of tracks of a film.
     pub tracks: u32,
 }
 
-/// What the process says at the end.
+/// The process's answer at the end.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ViewersReport {
     /// Streams that sent anything.
     pub streams: u64,
-    /// Packets that came.
+    /// Packets received.
     pub packets: u64,
-    /// Packets that did not.
+    /// Packets lost.
     pub lost: u64,
-    /// Viewers whose picture missed packets, or got some later than a player with a buffer of 2 s bears.
+    /// Viewers whose picture missed packets, or had some too late for a player with a buffer of 2
+    /// s.
     #[serde(default)]
     pub harmed: u64,
     /// Packets out of order.
     pub disordered: u64,
-    /// How late frames came, ms.
+    /// Lateness of frames, ms: median.
     pub late_p50_ms: f64,
-    /// 99 of 100.
+    /// 99th percentile.
     pub late_p99_ms: f64,
-    /// 999 of 1000.
+    /// 99.9th percentile.
     pub late_p999_ms: f64,
-    /// The latest.
+    /// Maximum.
     pub late_max_ms: f64,
-    /// How late frames came for a player that counts from its first packet on, ms: 999 of 1000.
+    /// Lateness of frames for a player that counts from its first packet, ms: 99.9th percentile.
     #[serde(default)]
     pub behind_p999_ms: f64,
-    /// The latest.
+    /// Maximum.
     #[serde(default)]
     pub behind_max_ms: f64,
-    /// Packets of a stream within a millisecond: half of the packets see no more.
+    /// Packets of a stream within a millisecond: median over the packets.
     pub burst_p50: usize,
-    /// 99 of 100.
+    /// 99th percentile.
     pub burst_p99: usize,
 }
 
-/// Requests under way at once.
+/// Viewers who set up their sessions at once.
 const AT_ONCE: usize = 8;
 
-/// Does the task, told `judge` and `finish` on its input.
+/// Carries out the task, with the commands `judge` and `finish` on standard input.
 pub fn work(task: &str) -> anyhow::Result<()> {
     let task: Task = serde_json::from_str(task).context("--task")?;
     let _ = reelway_sys::limits::raise_descriptors();
@@ -116,12 +117,12 @@ pub fn work(task: &str) -> anyhow::Result<()> {
         .map(LightReceiver::finish)
         .collect::<Result<_, _>>()?;
     println!("{}", serde_json::to_string(&sum(&stories))?);
-    // The server ends with the trial; goodbyes would only take time.
+    // The server ends with the trial; TEARDOWN requests would only take time.
     drop(viewers);
     Ok(())
 }
 
-/// The films' tracks, as soon as the server answers.
+/// Returns the films' tracks, as soon as the server answers.
 async fn first_answer(urls: &[String]) -> anyhow::Result<Vec<LightMedia>> {
     let mut last = String::new();
     for url in urls {
@@ -137,7 +138,8 @@ async fn first_answer(urls: &[String]) -> anyhow::Result<Vec<LightMedia>> {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         match tracks {
-            // All films are alike: one answer is enough, but each must be there.
+            // All films have the same tracks: one answer is enough, but every film must be
+            // available.
             Some(media) if *url == urls[urls.len() - 1] => return Ok(media),
             Some(_) => {}
             None => bail!("the server does not answer: {last}"),
@@ -203,7 +205,7 @@ fn sum(stories: &[LightStory]) -> ViewersReport {
     let total = |field: fn(&LightStory) -> u64| stories.iter().map(field).sum();
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let millis = |share| ms(late.percentile(share));
-    // The picture's: sound comes a packet at a time.
+    // The picture only: sound is sent one packet at a time.
     let picture = stories.iter().max_by_key(|story| story.bytes);
     ViewersReport {
         streams: total(|story| story.streams),

@@ -8,13 +8,13 @@ use std::path::Path;
 use anyhow::Context;
 use reelway_determinism::Random;
 
-/// Bytes of a record, and of a block of the paper's cache.
+/// Size of a record, and of a block of the paper's cache, in bytes.
 pub const RECORD: u64 = 1 << 20;
 
-/// Reads under way at once, ours and fio's.
+/// Reads in flight at once, ours and fio's.
 pub const DEPTH: usize = 8;
 
-/// A file of bytes that no disk can compress away, on the disk and out of the page cache.
+/// Writes a file of random bytes, which no disk can compress, and drops it from the page cache.
 pub fn make(path: &Path, megabytes: u64) -> anyhow::Result<()> {
     let mut file = File::create(path).with_context(|| path.display().to_string())?;
     let mut random = Random::new(1);

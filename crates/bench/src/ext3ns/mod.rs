@@ -1,25 +1,26 @@
-//! `reelway bench ext3ns`: the EXT3NS paper's IOZONE runs on the real store. Threads go through files in
-//! records of a megabyte: read, read again, read at random, all over one file and in a part of it each; without a
-//! cache, with each policy over 512 blocks as the paper had them, with a pool of our size, and through the page
-//! cache. Beside them fio reads the same file.
+//! `reelway bench ext3ns`: the EXT3NS paper's IOZONE runs on the real store. Threads read in
+//! records of a megabyte: sequentially, once more, and at random; all of them the whole file, or
+//! each a part of it; without a cache, with each policy over the paper's 512 blocks, with a pool of
+//! our size, and through the page cache. For comparison, fio reads the same file.
 //!
-//! The paper lets each of its 10–50 threads go through a whole gigabyte. Here a run over one file ends after a fixed
-//! time, so that all of them take minutes; what a run compares is MB/s and CPU a gigabyte. A file for each thread is a
-//! part of the one file here, which it reads once, so that the disk need not hold fifty. Pools and threads' memory are in use before
-//! anything is measured: a page's first touch costs more than reading it.
+//! In the paper, each of 10–50 threads reads a whole gigabyte. Here a run over one file ends after
+//! a fixed time, so that all runs take minutes; runs are compared by MB/s and CPU time per
+//! gigabyte. A thread's own file is a part of the one file here, which it reads once, so that the
+//! disk need not hold fifty files. Pools and threads' memory are touched before anything is
+//! measured: a page's first touch costs more than reading it.
 //!
-//! Where many threads of one process want the same record at once the store reads it once for all: MB/s are
-//! what they got, not what the disk gave.
+//! If many threads of the process want the same record at once, the store reads it once for all:
+//! MB/s are what the threads received, not what the disk delivered.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
-//! | `threads.rs` | threads that read records, and what they read with |
-//! | `sweep.rs` | the file from end to end beside fio and the page cache |
+//! | `threads.rs` | threads that read records, and their ways of reading |
+//! | `sweep.rs` | sequential reads of the file, compared with fio and the page cache |
 //! | `file.rs` | the file |
-//! | `results.rs` | what is asked for, the names of what is compared, everything measured |
+//! | `results.rs` | the arguments, the names of the ways compared, all results |
 //! | `page.rs`, `page.md` | tables and charts; the text |
 //! | `thresholds.rs` | tables and charts of the threshold of ONS |
-//! | `paper.rs` | what the paper measured |
+//! | `paper.rs` | the paper's measurements |
 
 mod file;
 mod page;
@@ -78,7 +79,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     report(measure(folder.path(), args)?)
 }
 
-/// Which disk a file lies on, and what drives it.
+/// Describes the disk on which a file lies, and its driver.
 fn disk_of(path: &Path) -> anyhow::Result<String> {
     let device = std::fs::metadata(path)?.dev();
     let numbers = reelway_sys::device_numbers(device);
@@ -114,7 +115,7 @@ fn measure(dir: &Path, args: Args) -> anyhow::Result<Results> {
         time: Duration::from_millis(args.millis),
     };
     let pool = BLOCKS * RECORD;
-    // First, while the machine's memory is as it was found.
+    // First, before other runs change the state of the machine's memory.
     let sweep = sweep::run(&path, args.turns)?;
     let mut runs = Vec::new();
     for name in ways() {

@@ -1,4 +1,4 @@
-//! The page of the experiment and its charts: every number of ours on it is what the run measured.
+//! The page of the experiment and its charts; every number of ours on it is measured.
 
 use super::file::DEPTH;
 use super::results::{ALL_AT, OURS, Results, block_ways, find, ons, ways};
@@ -31,7 +31,7 @@ const PAGE: Template<18> = Template::new(
     ],
 );
 
-/// Lines for the terminal.
+/// Returns lines for the terminal.
 pub fn summary(results: &Results) -> Vec<String> {
     let sweep = &results.sweep;
     let Some(row) = sweep.judged() else {
@@ -71,7 +71,7 @@ fn named(way: &str, results: &Results) -> String {
     }
 }
 
-/// MB/s of cache over none.
+/// Returns the MB/s that one way gains over another.
 fn gain(
     runs: &[Run],
     way: &str,
@@ -89,7 +89,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     sum / f64::from(count.max(1))
 }
 
-/// What stands below the figures.
+/// Returns the part of the page below the figures.
 pub fn page(results: &Results) -> String {
     let (args, sweep) = (&results.args, &results.sweep);
     let look = match args.quick {
@@ -125,7 +125,7 @@ pub fn page(results: &Results) -> String {
     ])
 }
 
-/// A block's size from end to end.
+/// Returns the row of sequential reads with one block size.
 fn of_block(of: &sweep::Row) -> String {
     let all = [&of.ours, &of.fio, &of.fio_fixed];
     let rates = all.map(|passes| format!("{:.0}", sweep::median(passes, |pass| pass.mb_s)));
@@ -158,7 +158,7 @@ fn table_1(results: &Results) -> String {
     }))
 }
 
-/// What the paper says in means.
+/// Returns the table of what the paper gives as means.
 fn means(results: &Results) -> String {
     let (runs, threads) = (&results.runs, &results.args.threads);
     let ons = ons();
@@ -233,7 +233,7 @@ fn cell(run: &Run) -> String {
     )
 }
 
-/// A table with columns for what was tried.
+/// Returns a table with these columns.
 fn table(
     name: &str,
     columns: impl Iterator<Item = String>,
@@ -245,7 +245,7 @@ fn table(
     format!("\n{head}\n|---|{rule}\n{}", rows(lines))
 }
 
-/// Each pattern by the number of threads.
+/// Returns tables of each pattern by the number of threads.
 fn by_threads(results: &Results) -> String {
     let threads = &results.args.threads;
     let of_way = |way, files, pattern| {
@@ -276,7 +276,7 @@ fn by_threads(results: &Results) -> String {
     )
 }
 
-/// Threads by the size of a block.
+/// Returns tables of each pattern by the block size.
 fn by_block(results: &Results) -> String {
     let of = |files: Files, pattern: Pattern| {
         let sizes = results.args.block.iter();
@@ -297,7 +297,7 @@ fn by_block(results: &Results) -> String {
     rows(tables)
 }
 
-/// File names and drawings.
+/// Returns the charts with their file names.
 pub fn charts(results: &Results) -> Vec<(&'static str, String)> {
     vec![
         ("blocks.svg", blocks(results)),
@@ -340,7 +340,7 @@ fn blocks(results: &Results) -> String {
     )
 }
 
-/// MB/s by the number of threads, a part of the file each.
+/// Draws GB/s by the number of threads, each with its part of the file.
 fn rates(results: &Results, pattern: Pattern) -> String {
     let ons = ons();
     let chosen = [
@@ -378,7 +378,7 @@ fn rates(results: &Results, pattern: Pattern) -> String {
     )
 }
 
-/// GB/s by powers of ten around what is drawn: a hit costs a hundredth of a read.
+/// Returns a logarithmic axis of GB/s for the series: a hit costs a hundredth of a read.
 fn rate_axis(series: &[Series]) -> Axis {
     let values = series.iter().flat_map(|series| &series.points);
     let least = values.map(|point| point.1).fold(f64::INFINITY, f64::min);
@@ -388,7 +388,7 @@ fn rate_axis(series: &[Series]) -> Axis {
     Axis::log("GB/s", &ticks)
 }
 
-/// Fig. 7: what a gigabyte of random reads costs.
+/// Draws Fig. 7: the CPU time of a gigabyte of random reads.
 fn costs(results: &Results) -> String {
     let threads = results.args.threads.iter().copied().max().unwrap_or(50);
     let bar = |(nth, way): (usize, &'static str)| {

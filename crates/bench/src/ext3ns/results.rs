@@ -1,4 +1,4 @@
-//! What the experiment is asked for, the names of what it compares, and everything that it measures.
+//! The experiment's arguments, the names of the ways that it compares, and all results.
 
 use std::path::PathBuf;
 
@@ -14,10 +14,10 @@ use crate::arguments::one_or_more;
 /// The paper's policies.
 pub const POLICIES: [&str; 4] = ["fifo", "lru", "lfu", "ons:threshold=5"];
 
-/// Threads where all policies, and all sizes of a block, are compared.
+/// Number of threads at which all policies and all block sizes are compared.
 pub const ALL_AT: usize = 20;
 
-/// Threads where thresholds are compared, as in the paper.
+/// Numbers of threads at which thresholds are compared, as in the paper.
 pub const THRESHOLDS_AT: [usize; 3] = [10, 20, 30];
 
 /// Its arguments.
@@ -56,12 +56,12 @@ pub struct Args {
     pub install: bool,
 }
 
-/// Everything that was measured.
+/// All results.
 pub struct Results {
     pub args: Args,
     pub disk: String,
     pub runs: Vec<Run>,
-    /// Every policy there is, at [`ALL_AT`] threads with a part each.
+    /// Every policy, at [`ALL_AT`] threads, each with its part of the file.
     pub all: Vec<Run>,
     pub thresholds: Vec<Threshold>,
     /// At [`ALL_AT`] threads: no cache, the page cache, ONS.
@@ -69,24 +69,24 @@ pub struct Results {
     pub sweep: Sweep,
 }
 
-/// A run whose records, and whose cache's blocks, have a size.
+/// A run whose records and cache blocks have this size.
 #[derive(Clone, Debug, Serialize)]
 pub struct OfBlock {
     pub kib: u32,
     pub run: Run,
 }
 
-/// ONS with a threshold: Figs 6 and 8.
+/// A run of ONS with a threshold: Figs 6 and 8.
 #[derive(Clone, Debug, Serialize)]
 pub struct Threshold {
     pub threshold: u32,
     pub run: Run,
 }
 
-/// Name of the pool that is as large as ours.
+/// Name of the way with a pool of our size.
 pub const OURS: &str = "our pool";
 
-/// What threads read with, by name.
+/// Returns the names of the ways of reading.
 pub fn ways() -> impl Iterator<Item = &'static str> {
     ["none", "page cache"]
         .into_iter()
@@ -94,12 +94,12 @@ pub fn ways() -> impl Iterator<Item = &'static str> {
         .chain([OURS])
 }
 
-/// What threads read with where sizes of a block are compared.
+/// Returns the names of the ways of reading for which block sizes are compared.
 pub fn block_ways() -> [String; 3] {
     ["none".to_owned(), "page cache".to_owned(), ons()]
 }
 
-/// The run of this kind.
+/// Finds the run of this kind.
 pub fn find<'a>(
     runs: &'a [Run],
     way: &str,
@@ -112,7 +112,7 @@ pub fn find<'a>(
     })
 }
 
-/// ONS as the paper takes it.
+/// Returns ONS with the paper's threshold.
 pub fn ons() -> String {
     format!("ons:threshold={THRESHOLD}")
 }

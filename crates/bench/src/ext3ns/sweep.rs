@@ -1,5 +1,5 @@
-//! The file from end to end by direct reads, ours beside fio's, block size by block size; and through the page
-//! cache.
+//! Sequential direct reads of the file, the store's compared with fio's, for each block size; and
+//! sequential reads through the page cache.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -20,29 +20,29 @@ use crate::stats::Spread;
 /// Block sizes in KiB that are compared.
 pub const SIZES: [u32; 4] = [256, 512, 1024, 2048];
 
-/// The size that the figures are of: the paper's record.
+/// Block size in KiB for which figures are reported: the paper's record.
 pub const JUDGED: u32 = 1024;
 
-/// MB/s and CPU seconds a GB of one pass.
+/// MB/s and CPU seconds per GB of one pass.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Pass {
     pub mb_s: f64,
     pub cpu_s_gb: f64,
 }
 
-/// What a block size gave, ours and fio's in turns.
+/// Results with one block size, ours and fio's measured alternately.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     pub kib: u32,
     pub ours: Vec<Pass>,
-    /// As it comes.
+    /// With fio's defaults.
     pub fio: Vec<Pass>,
-    /// With its memory registered and of large pages, as ours is.
+    /// With registered memory in large pages, like ours.
     pub fio_fixed: Vec<Pass>,
 }
 
 impl Row {
-    /// The better of fio's two.
+    /// Returns the better of fio's two results.
     pub fn best_fio(&self) -> &[Pass] {
         let rate = |passes: &[Pass]| median(passes, |pass| pass.mb_s);
         if rate(&self.fio_fixed) > rate(&self.fio) {
@@ -53,7 +53,7 @@ impl Row {
     }
 }
 
-/// Everything.
+/// Results with all block sizes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sweep {
     pub rows: Vec<Row>,
@@ -61,18 +61,18 @@ pub struct Sweep {
     pub fio_version: String,
 }
 
-/// The middle of some passes.
+/// Returns the median of some passes.
 pub fn median(passes: &[Pass], of: impl Fn(&Pass) -> f64) -> f64 {
     Spread::of(passes.iter().map(of).collect()).median
 }
 
 impl Sweep {
-    /// The row that the figures are of.
+    /// Returns the row for which figures are reported.
     pub fn judged(&self) -> Option<&Row> {
         self.rows.iter().find(|row| row.kib == JUDGED)
     }
 
-    /// Ours as percents of the better of fio's, turn by turn.
+    /// Returns our rate in percent of the better of fio's, turn by turn.
     pub fn of_fio(&self) -> Vec<f64> {
         let pairs = self.judged().into_iter();
         let share = |(ours, fio): (&Pass, &Pass)| ours.mb_s / fio.mb_s * 100.0;
@@ -81,7 +81,7 @@ impl Sweep {
             .collect()
     }
 
-    /// CPU a GB of ours over that of buffered reads, turn by turn.
+    /// Returns our CPU time per GB divided by that of buffered reads, turn by turn.
     pub fn of_buffered(&self) -> Vec<f64> {
         let pairs = self.judged().into_iter();
         let share = |(ours, buffered): (&Pass, &Pass)| ours.cpu_s_gb / buffered.cpu_s_gb;
@@ -91,7 +91,7 @@ impl Sweep {
     }
 }
 
-/// Compares; each size `turns` times, ours and fio's in turns.
+/// Runs the comparison: `turns` times with each size, ours and fio's alternately.
 pub fn run(path: &Path, turns: usize) -> anyhow::Result<Sweep> {
     let version = Command::new("fio").arg("--version").output();
     let version = version.context("no fio: run again with --install, or apt-get install fio")?;
@@ -125,7 +125,7 @@ pub fn run(path: &Path, turns: usize) -> anyhow::Result<Sweep> {
     Ok(sweep)
 }
 
-/// Has something read `bytes`, and tells how fast and for how much CPU.
+/// Runs `read`, which returns the bytes that it read, and measures its rate and its CPU time.
 fn timed(read: impl FnOnce() -> anyhow::Result<u64>) -> anyhow::Result<Pass> {
     let cpu = reelway_sys::time::process_cpu_ns();
     let began = reelway_clock::now();
@@ -138,7 +138,7 @@ fn timed(read: impl FnOnce() -> anyhow::Result<u64>) -> anyhow::Result<Pass> {
     })
 }
 
-/// The store's reads of the file's blocks in order, as many under way as fio has.
+/// Reads the file's blocks in order through the store, with as many reads in flight as fio.
 fn direct(store: &Store, source: &Arc<Source>, block: u32) -> anyhow::Result<Pass> {
     store.forget(source.identity());
     let (sender, receiver): (SyncSender<Result<u64, ReadError>>, Receiver<_>) = sync_channel(DEPTH);
@@ -161,7 +161,7 @@ fn direct(store: &Store, source: &Arc<Source>, block: u32) -> anyhow::Result<Pas
     })
 }
 
-/// The same through the page cache, record by record.
+/// Reads the file through the page cache, record by record.
 fn buffered(path: &Path) -> anyhow::Result<Pass> {
     let file = File::open(path)?;
     forget(&file)?;
@@ -177,7 +177,7 @@ fn buffered(path: &Path) -> anyhow::Result<Pass> {
     pass
 }
 
-/// fio reading the file from end to end.
+/// Has fio read the file from end to end.
 fn fio(path: &Path, block: u32, more: &[&str]) -> anyhow::Result<Pass> {
     let output = Command::new("fio")
         .args([
@@ -188,7 +188,7 @@ fn fio(path: &Path, block: u32, more: &[&str]) -> anyhow::Result<Pass> {
             "--output-format=json",
         ])
         .args(more)
-        // Has glibc ask for large pages, where fio takes its memory from.
+        // Makes glibc, from which fio allocates its memory, ask for large pages.
         .env(
             "GLIBC_TUNABLES",
             if more.is_empty() {
@@ -208,7 +208,7 @@ fn fio(path: &Path, block: u32, more: &[&str]) -> anyhow::Result<Pass> {
         String::from_utf8_lossy(&output.stderr)
     );
     let text = String::from_utf8_lossy(&output.stdout);
-    // Notes may stand before the document.
+    // Notes may precede the document.
     let text = &text[text.find('{').unwrap_or(0)..];
     let told: serde_json::Value = serde_json::from_str(text).context("fio's figures")?;
     let job = &told["jobs"][0];
@@ -222,7 +222,7 @@ fn fio(path: &Path, block: u32, more: &[&str]) -> anyhow::Result<Pass> {
     })
 }
 
-/// Installs fio where it is missing.
+/// Installs fio if it is missing.
 pub fn install() -> anyhow::Result<()> {
     if Command::new("fio").arg("--version").output().is_ok() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Threads that read records: what IOZONE did in the paper.
+//! Threads that read records, as IOZONE did in the paper.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -15,26 +15,26 @@ use serde::Serialize;
 
 use super::file::{DEPTH, RECORD, direct, forget};
 
-/// Bytes of a large page.
+/// Size of a large page in bytes.
 const LARGE: u64 = 2 << 20;
 
-/// In which order a thread reads.
+/// The order in which a thread reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
-    /// From the first record on, none of them in memory.
+    /// Sequentially from the first record, with none of them in memory.
     Read,
-    /// The same again.
+    /// The same reads once more.
     ReRead,
-    /// Any record, evenly.
+    /// Random records, uniformly distributed.
     Random,
 }
 
 impl Pattern {
-    /// In the order in which they are run.
+    /// All patterns, in the order of the runs.
     pub const ALL: [Pattern; 3] = [Pattern::Read, Pattern::ReRead, Pattern::Random];
 
-    /// As a heading.
+    /// Returns its name as a heading.
     pub fn name(self) -> &'static str {
         match self {
             Pattern::Read => "Read",
@@ -44,21 +44,21 @@ impl Pattern {
     }
 }
 
-/// Who reads what.
+/// The part of the file that each thread reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Files {
-    /// All threads go through the same file, as the paper's text has it.
+    /// All threads read the same file, as the paper's text says.
     One,
-    /// Each has a file to itself: an equal part of the one file.
+    /// Each thread has its own file: an equal part of the one file.
     Each,
 }
 
 impl Files {
-    /// Both.
+    /// Both kinds.
     pub const ALL: [Files; 2] = [Files::One, Files::Each];
 
-    /// As in a heading.
+    /// Returns its name for headings.
     pub fn name(self) -> &'static str {
         match self {
             Files::One => "one file",
@@ -70,39 +70,40 @@ impl Files {
 /// One run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Run {
-    /// What they read with.
+    /// Name of the way of reading.
     pub way: String,
     pub files: Files,
     pub pattern: Pattern,
     pub threads: usize,
     pub mb_s: f64,
     pub cpu_s_gb: f64,
-    /// Of the blocks asked for, where there is a cache.
+    /// Hit ratio of the requested blocks, if there is a cache.
     pub hits: Option<f64>,
 }
 
-/// What threads read with.
+/// A way of reading.
 pub enum Way {
-    /// Directly into each thread's own memory: without a cache.
+    /// Directly into each thread's own memory, without a cache.
     Direct(File),
     /// Through the page cache.
     Buffered(File),
-    /// Out of the store.
+    /// Through the store.
     Store(Store, Arc<Source>),
 }
 
 impl Way {
-    /// Directly, without a cache.
+    /// Reads directly, without a cache.
     pub fn none(path: &Path) -> anyhow::Result<Way> {
         Ok(Way::Direct(direct(path)?))
     }
 
-    /// Through the page cache.
+    /// Reads through the page cache.
     pub fn page_cache(path: &Path) -> anyhow::Result<Way> {
         Ok(Way::Buffered(File::open(path)?))
     }
 
-    /// A store whose pool is in use already: its memory is there and registered, and holds nothing.
+    /// Reads through a store whose pool was used before: its memory is allocated and registered,
+    /// but holds no blocks.
     pub fn store(path: &Path, pool: u64, block: u32, policy: &str) -> anyhow::Result<Way> {
         let config = StoreConfig {
             pool_bytes: pool,
@@ -122,7 +123,7 @@ impl Way {
         Ok(Way::Store(store, source))
     }
 
-    /// Nothing of the file is in memory.
+    /// Removes the file from memory.
     fn empty(&self) -> anyhow::Result<()> {
         match self {
             Way::Direct(file) | Way::Buffered(file) => forget(file),
@@ -133,7 +134,7 @@ impl Way {
         }
     }
 
-    /// Hits, and blocks asked for.
+    /// Returns the hits, and the blocks requested.
     fn stats(&self) -> Option<(u64, u64)> {
         match self {
             Way::Store(store, _) => {
@@ -155,25 +156,25 @@ impl Way {
 fn fetch(store: &Store, source: &Arc<Source>, range: std::ops::Range<u64>) -> anyhow::Result<()> {
     let (sender, receiver) = sync_channel(1);
     store.fetch(source, range, reelway_clock::now(), move |span| {
-        // The span goes back on the reader's thread if nobody waits.
+        // If nobody waits any more, the span is released on the reader's thread.
         let _ = sender.send(span);
     });
     receiver.recv()??;
     Ok(())
 }
 
-/// How long and over how much.
+/// Size and duration of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// Bytes of the file.
+    /// Size of the file.
     pub bytes: u64,
-    /// Bytes of a record.
+    /// Size of a record in bytes.
     pub record: u64,
-    /// At most, where all read one file; eight times that where each reads a part.
+    /// Time limit if all threads read one file; eight times that if each reads a part.
     pub time: Duration,
 }
 
-/// All patterns one after the other, from an empty memory on.
+/// Runs all patterns one after the other, beginning with nothing in memory.
 pub fn patterns(
     way: &Way,
     name: &str,
@@ -204,8 +205,8 @@ pub fn patterns(
     Pattern::ALL.into_iter().map(run).collect()
 }
 
-/// Has threads read through what is theirs, or for a while; bytes that they got, how long it took, and CPU seconds. Threads and their
-/// memory are there before it begins.
+/// Has threads read their part, or until the time limit; returns the bytes read, the duration, and
+/// the CPU seconds. Threads and their memory are created before the measurement begins.
 fn go(
     way: &Way,
     files: Files,
@@ -218,7 +219,7 @@ fn go(
     let (ready, start, done) = (barrier(), barrier(), barrier());
     let (parts, records) = (threads as u64, size.bytes / size.record);
     let reader = |number: u64| -> anyhow::Result<()> {
-        // So many that the memory is a large page as the store's are: the disk takes it in one piece.
+        // Enough pages for one large page, as in the store, so that the disk fills it in one piece.
         let pages = (LARGE / size.record).max(1) as usize;
         let page = Region::map(pages, size.record as usize)
             .map_err(anyhow::Error::from)
@@ -227,11 +228,12 @@ fn go(
                 page.fill(1);
                 page
             });
-        // All barriers are passed whatever fails: the others wait at them.
+        // All barriers are passed even after an error, since the other threads wait at them.
         ready.wait();
         start.wait();
         let read = page.and_then(|mut page| {
-            // A thread at the end of its part stops; threads that share one file would continue for minutes without a cache.
+            // A thread stops at the end of its part. Without a cache, threads that share one file
+            // would continue for minutes.
             let time = match files {
                 Files::One => size.time,
                 Files::Each => size.time * 8,
@@ -267,7 +269,7 @@ fn go(
             .map(|number| scope.spawn(move || reader(number)))
             .collect();
         ready.wait();
-        // They wait for this thread, however late it wakes.
+        // The readers wait for this thread, even if it wakes late.
         let (began, cpu) = (reelway_clock::now(), reelway_sys::time::process_cpu_ns());
         start.wait();
         done.wait();

@@ -1,11 +1,11 @@
-//! Thresholds of ONS: Figs 6 (throughput) and 8 (hits) of the paper.
+//! Thresholds of ONS: the paper's Figs 6 (throughput) and 8 (hits).
 
 use super::results::{Results, THRESHOLDS_AT};
 use super::threads::{Files, Pattern, Run};
 use crate::chart::{Axis, Mark, Series, lines, most};
 use crate::template::{row, rows};
 
-/// Thresholds whose throughput the paper tells.
+/// Thresholds for which the paper reports throughput.
 const OF_THROUGHPUT: std::ops::RangeInclusive<u32> = 4..=13;
 
 fn find(
@@ -30,7 +30,7 @@ fn measured(results: &Results) -> impl Iterator<Item = u32> {
     })
 }
 
-/// The head of a table with a column for each number of threads.
+/// Returns the head of a table with a column for each number of threads.
 fn head(first: &str) -> String {
     let threads = THRESHOLDS_AT.iter();
     let columns: String = threads
@@ -40,7 +40,7 @@ fn head(first: &str) -> String {
     format!("| {first} |{columns}\n|---:|{rule}\n")
 }
 
-/// The tables of throughput, each with an empty line before it.
+/// Returns the tables of throughput, each after an empty line.
 pub fn throughput(results: &Results) -> String {
     let table = |files: Files| {
         let of_threads = |threshold, threads| {
@@ -62,7 +62,7 @@ pub fn throughput(results: &Results) -> String {
     rows(Files::ALL.map(table))
 }
 
-/// The table of hits.
+/// Returns the table of hits.
 pub fn hits_by_threads(results: &Results) -> String {
     let of_threads = |threshold, threads| {
         let hits = |files| {
@@ -96,7 +96,7 @@ fn series(results: &Results, value: impl Fn(&Run) -> f64) -> Vec<Series> {
     THRESHOLDS_AT.into_iter().enumerate().map(line).collect()
 }
 
-/// Fig. 8.
+/// Draws Fig. 8.
 pub fn hits(results: &Results) -> String {
     let series = series(results, |run| run.hits.unwrap_or(0.0) * 100.0);
     lines(
@@ -107,7 +107,7 @@ pub fn hits(results: &Results) -> String {
     )
 }
 
-/// Fig. 6.
+/// Draws Fig. 6.
 pub fn rates(results: &Results) -> String {
     let series = series(results, |run| run.mb_s);
     lines(

@@ -1,8 +1,9 @@
-//! `reelway bench http --bodies`: what a megabyte costs by each way to get a film's bytes into a TCP connection.
+//! `reelway bench http --bodies`: the cost of a megabyte for each way of sending a film's bytes
+//! over TCP.
 //!
-//! A server that does nothing else is started for each way on core 0, a thread a connection: the same requests, the
-//! same bytes, the same accounting as for whole servers. All of it is in memory: in the page cache, or in memory of the
-//! process's own as film blocks are.
+//! For each way, a server that does nothing else is started on core 0, with one thread per
+//! connection. Requests, bytes and accounting are the same as for whole servers. All bytes are in
+//! memory: in the page cache, or in the process's own memory, like film blocks.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -24,12 +25,12 @@ use super::load::SEGMENT;
 use super::segments::HOT;
 use crate::bed::{Child, cores};
 
-/// Bytes that a pipe is asked to hold: what an ordinary user may.
+/// Requested size of a pipe in bytes: the most for an ordinary user.
 const PIPE: i32 = 1 << 20;
-/// Bytes read at a time where they are copied twice.
+/// Bytes per read if they are copied twice.
 const BUFFER: usize = 64 << 10;
 
-/// Starts a server that sends `film` by one way, and says where it listens.
+/// Starts a server that sends `film` in one way; returns it and its address.
 pub fn start(kind: ServerKind, film: &Path) -> anyhow::Result<(Child, SocketAddr)> {
     let program = std::env::current_exe()?;
     let program = program
@@ -48,15 +49,15 @@ pub fn start(kind: ServerKind, film: &Path) -> anyhow::Result<(Child, SocketAddr
     Ok((child, at.parse().context(at)?))
 }
 
-/// Where the bytes are, and how they get from there into a connection.
+/// Where the bytes are, and how they are sent.
 enum Way {
-    /// In pinned memory, by `write`: one copy.
+    /// From pinned memory, by `write`: one copy.
     Memory(Region),
-    /// In the page cache, by `read` and `write`: two copies.
+    /// From the page cache, by `read` and `write`: two copies.
     Read(File),
-    /// In the page cache, by `sendfile`: none.
+    /// From the page cache, by `sendfile`: no copy.
     Sendfile(File),
-    /// In the page cache, by `splice` over a pipe: none.
+    /// From the page cache, by `splice` over a pipe: no copy.
     Splice(File),
 }
 
@@ -123,7 +124,7 @@ impl Way {
     }
 }
 
-/// The server: says where it listens, and answers until it is killed.
+/// Runs the server: prints its address, and answers requests until it is killed.
 pub fn serve(way: &str, film: &Path) -> anyhow::Result<Infallible> {
     let way = Arc::new(Way::open(way, film)?);
     let listener = TcpListener::bind("127.0.0.1:0")?;

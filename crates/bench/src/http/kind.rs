@@ -54,7 +54,7 @@ impl ServerKind {
         ServerKind::Splice,
     ];
 
-    /// The way to send a body that it is.
+    /// Returns its way of sending a body, if it is a server that does nothing else.
     pub fn way(self) -> Option<&'static str> {
         match self {
             ServerKind::Write => Some("write"),
@@ -65,7 +65,7 @@ impl ServerKind {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             ServerKind::Reelway => "Reelway",
@@ -93,7 +93,7 @@ impl ServerKind {
         }
     }
 
-    /// Whether it can be started; caches need nginx behind them.
+    /// Whether it can be started; caches need nginx as their origin.
     pub fn is_installed(self) -> bool {
         match self {
             ServerKind::NginxSendfile | ServerKind::NginxCopying | ServerKind::NginxDirect => {
@@ -105,7 +105,7 @@ impl ServerKind {
         }
     }
 
-    /// Whether it serves files, and not what it has been given by another server.
+    /// Whether it can be measured from disk: it serves files itself, and not from memory only.
     pub fn reads_from_disk(self) -> bool {
         let from_memory_only = [
             ServerKind::ReelwayZeroCopy,
@@ -115,12 +115,12 @@ impl ServerKind {
         !from_memory_only.contains(&self) && self.way().is_none()
     }
 
-    /// Whether it keeps what was asked for in memory.
+    /// Whether it keeps requested bytes in memory.
     pub fn keeps_in_memory(self) -> bool {
         self != ServerKind::NginxDirect
     }
 
-    /// Its version, as Debian says.
+    /// Returns its version, of peers that of the Debian package.
     pub fn version(self) -> String {
         match self.package() {
             None if self.way().is_some() => String::new(),
@@ -133,7 +133,7 @@ impl ServerKind {
     }
 }
 
-/// A command on some cores.
+/// Returns a command that runs on these cores.
 pub fn on(cores: &str, program: &str) -> Command {
     let mut command = Command::new("taskset");
     command.args(["-c", cores, program]);

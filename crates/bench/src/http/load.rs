@@ -1,4 +1,4 @@
-//! Connections that ask at a fixed rate and count what comes, unread.
+//! Connections that send requests at a fixed rate, and count and discard the bytes they receive.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,17 +11,17 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use nix::sys::socket::{MsgFlags, recv};
 
-/// Bytes of a segment.
+/// Size of a segment in bytes.
 pub const SEGMENT: u64 = 2 << 20;
-/// Bytes that are thrown away by one call.
+/// The most bytes that one call discards.
 const CHUNK: usize = 1 << 20;
 
-/// What is asked for.
+/// The target of requests.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// A file for each segment, at `/NUMBER` below this path.
     Files(SocketAddr, &'static str),
-    /// Parts of one file.
+    /// Ranges of one file.
     Parts(SocketAddr, &'static str),
 }
 
@@ -47,27 +47,27 @@ impl Target {
     }
 }
 
-/// Who asks, how often, for what.
+/// A load: connections, request rate and target.
 #[derive(Clone, Debug)]
 pub struct Load {
     pub target: Target,
     pub connections: usize,
-    /// Segments a second, of all connections together.
+    /// Segments per second, over all connections.
     pub rate: f64,
-    /// Of so many segments.
+    /// Number of segments.
     pub segments: u64,
-    /// Bytes of each: [`SEGMENT`], or a few.
+    /// Size of each in bytes: [`SEGMENT`], or less.
     pub bytes: u64,
-    /// In an order in which no read-ahead guesses the next.
+    /// Whether they are requested in an order in which read-ahead cannot guess the next.
     pub shuffled: bool,
 }
 
-/// What came.
+/// Result of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Done {
     pub requests: u64,
     pub bytes: u64,
-    /// Requests made later than they were due by more than their connection's period.
+    /// Requests made more than one period of their connection after they were due.
     pub late: u64,
 }
 
@@ -86,13 +86,13 @@ impl Asker {
         stream.set_read_timeout(Some(Duration::from_secs(10)))?;
         Ok(Asker {
             number,
-            // Small: what of the body comes with the head is copied.
+            // Small, since the part of the body that arrives with the head is copied.
             stream: BufReader::with_capacity(1024, stream),
             waste: vec![0; CHUNK],
         })
     }
 
-    /// Sends a request and reads the answer's head.
+    /// Sends a request and reads the head of the response.
     fn ask(&mut self, load: &Load, segment: u64) -> anyhow::Result<()> {
         let request = load.target.request((segment, load.bytes), self.number);
         self.stream.get_mut().write_all(request.as_bytes())?;
@@ -123,7 +123,7 @@ impl Asker {
         Ok(())
     }
 
-    /// Has the kernel throw the answer's body away.
+    /// Has the kernel discard the body of the response.
     fn waste(&mut self, load: &Load) -> anyhow::Result<()> {
         let ahead = self.stream.buffer().len();
         self.stream.consume(ahead);
@@ -143,14 +143,14 @@ impl Asker {
 }
 
 impl Load {
-    /// The `turn`th segment that is asked for.
+    /// Returns the segment of the `turn`th request.
     fn segment(&self, turn: u64) -> u64 {
-        // An odd factor goes through all of them.
+        // An odd factor reaches all segments, whose number is a power of two.
         let factor = if self.shuffled { 197 } else { 1 };
         turn.wrapping_mul(factor) % self.segments
     }
 
-    /// Asks for some segments, and compares what comes with the film.
+    /// Requests some segments, and compares them with the film.
     pub fn compare(&self, film: &Path) -> anyhow::Result<()> {
         let film = File::open(film)?;
         let mut asker = Asker::new(self, 0)?;
@@ -165,7 +165,7 @@ impl Load {
         Ok(())
     }
 
-    /// Asks for these segments, one after the other.
+    /// Requests these segments, one after the other.
     pub fn fetch(&self, segments: impl IntoIterator<Item = u64>) -> anyhow::Result<()> {
         let mut asker = Asker::new(self, 0)?;
         for segment in segments {
@@ -175,7 +175,8 @@ impl Load {
         Ok(())
     }
 
-    /// Asks for `time`, from the `first`th turn on; `after` is called for each segment that has arrived.
+    /// Sends requests for `time`, from the `first`th turn on; calls `after` for each segment
+    /// received.
     pub fn run(
         &self,
         time: Duration,

@@ -1,19 +1,20 @@
-//! `reelway bench http`: what a megabyte over HTTP costs, in segments of 2 MiB from memory and from disk,
-//! against nginx (with sendfile and without), Varnish and Squid.
+//! `reelway bench http`: the cost of a megabyte over HTTP, in segments of 2 MiB from memory and
+//! from disk, compared with nginx (with and without sendfile), Varnish and Squid.
 //!
-//! Each server in turn has core 0 for itself and is asked at the same fixed rate, by connections that stay,
-//! from the other cores. What is counted is how busy the whole core was, less what it is without any server:
-//! with sendfile most of the work is done in interrupts that no process is charged for.
+//! Each server in turn has core 0 for itself; persistent connections from the other cores send it
+//! requests at the same fixed rate. The cost is the busy time of the whole core, less its busy time
+//! without a server: with sendfile, most of the work is done in interrupts, which are charged to no
+//! process.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
-//! | `kind.rs`, `servers.rs` | the servers: their names and versions; how each is started on the same bytes |
+//! | `kind.rs`, `servers.rs` | the servers: names and versions; start of each with the same bytes |
 //! | `segments.rs` | the bytes |
-//! | `bodies.rs` | ways to send a body, each as a server that does nothing else (`--bodies`) |
-//! | `requests.rs` | what a small answer costs (`--requests`) |
-//! | `shadow.rs` | what comparing cache policies costs a loaded server (`reelway bench shadow`) |
-//! | `quiet.rs` | what the machine does without any server, and runs that nothing else disturbs |
-//! | `load.rs` | connections that ask at a fixed rate and count what comes |
+//! | `bodies.rs` | ways of sending a body, each as a server that does nothing else (`--bodies`) |
+//! | `requests.rs` | the cost of a small response (`--requests`) |
+//! | `shadow.rs` | the cost of comparing cache policies (`reelway bench shadow`) |
+//! | `quiet.rs` | the load of the machine without a server; undisturbed runs |
+//! | `load.rs` | connections that send requests at a fixed rate and count the bytes received |
 
 mod bodies;
 mod kind;
@@ -90,26 +91,26 @@ struct Args {
     film: Option<PathBuf>,
 }
 
-/// Segments that are fetched before a run from disk: more than our pool holds.
+/// Segments that are fetched before a run from disk: more than Reelway's pool holds.
 const FILLS: u64 = 64;
 
-/// What a server needed.
+/// The cost of a server.
 #[derive(Clone, Debug, Serialize)]
 struct Cost {
     server: ServerKind,
     version: String,
     from_disk: bool,
-    /// Microseconds of the server's core a megabyte, by run.
+    /// Microseconds of the server's core per megabyte, by run.
     core_us_mb: Vec<f64>,
-    /// The same of all cores, the client's too, with what is asked for there.
+    /// The same for all cores, which includes the client.
     all_us_mb: Vec<f64>,
-    /// Of the process alone, as far as it is charged.
+    /// The same for the server's processes, as charged by the kernel.
     process_us_mb: Vec<f64>,
-    /// Bytes that the disk gave for each byte sent, by run; nothing where the folder lies on no disk.
+    /// Bytes read from the disk for each byte sent, by run; empty if the folder is not on a disk.
     disk_share: Vec<f64>,
-    /// What other programs took meanwhile, as a share of a core, at most.
+    /// The most that other programs used during a run, as a share of a core.
     disturbed: f64,
-    /// Requests that could not be made when they were due, as the one before was still being answered.
+    /// Requests that were not sent when due, since the previous one was still being answered.
     late: u64,
     requests: u64,
 }
@@ -162,7 +163,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     cores::leave_the_servers();
     let folder = Folder::make("http")?;
     let bytes = Bytes::make(folder.path())?;
-    // What is still to be written of it would be in the way of the first server.
+    // Pages still to be written would disturb the first server.
     nix::unistd::sync();
     let quiet = Quiet::look(args.tries)?;
     if args.requests {
@@ -192,7 +193,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     describe(report, &args, &costs)
 }
 
-/// Bytes read so far from the disk that a path lies on, by any process.
+/// Returns the bytes that all processes have read so far from the disk on which a path lies.
 fn disk_read(path: &Path) -> Option<u64> {
     use std::os::unix::fs::MetadataExt;
     let device = reelway_sys::device_numbers(std::fs::metadata(path).ok()?.dev());
@@ -200,7 +201,7 @@ fn disk_read(path: &Path) -> Option<u64> {
     disk_of(&text, device)
 }
 
-/// The same out of `/proc/diskstats`: major, minor, name, reads, merged, sectors of 512 bytes.
+/// Parses `/proc/diskstats`: major, minor, name, reads, merged, sectors of 512 bytes.
 fn disk_of(text: &str, (major, minor): (u32, u32)) -> Option<u64> {
     text.lines().find_map(|line| {
         let mut words = line.split_whitespace();
@@ -235,7 +236,7 @@ fn measure(
         false => &|_| {},
     };
     if from_disk {
-        // As after some minutes: its memory is in use, and holds nothing of what is asked for.
+        // The state after some minutes: its memory is in use, but holds none of the segments.
         load.fetch(SEGMENTS - FILLS..SEGMENTS)?;
         (0..SEGMENTS).for_each(after);
     } else {
@@ -263,7 +264,7 @@ fn measure(
                 let (idle, process) = (Idle::now()?, running.cpu()?);
                 let read = disk_read(&bytes.segments);
                 let done = load.run(seconds, asked, after)?;
-                // What comes next is what was not asked for since longest.
+                // The next run begins with the least recently requested segments.
                 asked += done.requests;
                 let now = Idle::now()?;
                 let process = running.cpu()?.saturating_sub(process);

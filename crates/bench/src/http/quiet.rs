@@ -1,4 +1,4 @@
-//! What the machine does without any server, and runs that nothing else disturbs.
+//! The load of the machine without a server, and undisturbed runs.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use anyhow::Context;
 
 use crate::bed::machine::{Idle, cpu_of_others};
 
-/// How busy each core is as long as there is no server.
+/// The load of each core without a server.
 pub struct Quiet {
-    /// Of each core, 0 to 1.
+    /// Busy share of each core, 0 to 1.
     pub shares: Vec<f64>,
-    /// What other programs took meanwhile, as a share of a core.
+    /// CPU time of other programs during the measurement, as a share of a core.
     pub disturbed: f64,
 }
 
 impl Quiet {
-    /// Looks for some seconds, so many times at the most.
+    /// Measures for 3 s, at most `tries` times.
     pub fn look(tries: usize) -> anyhow::Result<Quiet> {
         let ours = [std::process::id()];
         let (disturbed, shares) = undisturbed(&ours, tries, || {
@@ -30,11 +30,11 @@ impl Quiet {
     }
 }
 
-/// What other programs may take of a core in a run that counts at once.
+/// The most that other programs may use of a core in a run that is not repeated.
 const QUIET: f64 = 0.02;
 
-/// Tries until a run is not disturbed by programs other than `ours`; the least disturbed one, and by how much
-/// of a core.
+/// Repeats a run until programs other than `ours` do not disturb it; returns the least disturbed
+/// one, and the disturbance as a share of a core.
 pub fn undisturbed<T>(
     ours: &[u32],
     tries: usize,
@@ -45,7 +45,7 @@ pub fn undisturbed<T>(
         let (before, began) = (cpu_of_others(ours)?, reelway_clock::now());
         let outcome = run()?;
         let seconds = reelway_clock::now().since(began).as_secs_f64();
-        // A program that has ended is in nobody's account until its parent looks.
+        // The time of a program that has ended counts nowhere until its parent waits for it.
         let others = (cpu_of_others(ours)? - before).abs() / seconds.max(1e-9);
         if best.as_ref().is_none_or(|(least, _)| others < *least) {
             best = Some((others, outcome));

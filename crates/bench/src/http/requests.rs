@@ -1,5 +1,6 @@
-//! What a small answer costs: 1 KB over connections that stay, against a static file of nginx. Servers answer a fixed number a
-//! second; how many a whole core could answer follows from what these cost.
+//! The cost of a small response: 1 KB over persistent connections, compared with a static file of
+//! nginx. Servers answer requests at a fixed rate; the number that a whole core could answer
+//! follows from the cost of these.
 
 use std::time::Duration;
 
@@ -15,15 +16,15 @@ use crate::bed::machine::Idle;
 use crate::report::{Figure, Report};
 use crate::stats::Spread;
 
-/// Requests a second, of all connections together.
+/// Requests per second, over all connections.
 const RATE: f64 = 5000.0;
 
-/// How often and how long is measured.
+/// Number and duration of runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Runs {
     /// Connections.
     pub connections: usize,
-    /// Of a run.
+    /// Duration of a run.
     pub time: Duration,
     /// Runs of each server; the median counts.
     pub rounds: usize,

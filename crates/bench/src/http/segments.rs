@@ -1,4 +1,4 @@
-//! What is served: one film, and its segments as files.
+//! The bytes that servers serve: one film, and its segments as files.
 
 use std::fs::File;
 use std::io::Write;
@@ -9,14 +9,14 @@ use anyhow::{Context, ensure};
 use super::load::SEGMENT;
 use crate::film::{Recipe, make};
 
-/// Segments on disk.
+/// Number of segments on disk.
 pub const SEGMENTS: u64 = 512;
-/// How many of them are asked for where all come from memory. There are as many small files.
+/// Number of segments that are requested from memory, and number of small files.
 pub const HOT: u64 = 64;
-/// Bytes of a small file.
+/// Size of a small file in bytes.
 pub const SMALL: u64 = 1 << 10;
 
-/// The film: its bytes are the segments of all servers.
+/// The film, whose bytes are the segments of all servers.
 pub const FILM: Recipe = Recipe {
     seconds: 110,
     fps: 25,
@@ -27,7 +27,7 @@ pub const FILM: Recipe = Recipe {
     seed: 11,
 };
 
-/// What is served: one film, and its segments as files.
+/// The bytes that servers serve: one film, and its segments as files.
 pub struct Bytes {
     /// The folder of the film.
     pub films: PathBuf,
@@ -35,12 +35,12 @@ pub struct Bytes {
     pub segments: PathBuf,
     /// The folder of small files, each named by its number.
     pub small: PathBuf,
-    /// What servers write for themselves.
+    /// The folder for the servers' own files.
     pub state: PathBuf,
 }
 
 impl Bytes {
-    /// Writes them below a directory.
+    /// Writes the files below a directory.
     pub fn make(dir: &Path) -> anyhow::Result<Bytes> {
         eprintln!("http: writing a film and its segments");
         let bytes = Bytes {
@@ -59,7 +59,7 @@ impl Bytes {
         Ok(bytes)
     }
 
-    /// The film's path.
+    /// Returns the film's path.
     pub fn film(&self) -> PathBuf {
         self.films.join("film.mp4")
     }
@@ -73,7 +73,7 @@ impl Bytes {
     }
 }
 
-/// Writes so many parts of a film, each of so many bytes, as files into a folder.
+/// Writes the first `parts` parts of a film, each of `bytes` bytes, as files into a folder.
 fn cut(film: &Path, folder: &Path, parts: u64, bytes: u64) -> anyhow::Result<()> {
     let mut from = File::open(film)?;
     for number in 0..parts {

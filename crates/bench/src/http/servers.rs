@@ -1,4 +1,4 @@
-//! The servers compared: how each is installed, and started on the same bytes on core 0.
+//! The servers compared: installation, and start on core 0 with the same bytes.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -15,12 +15,12 @@ use crate::bed::machine::cpu_of;
 use crate::bed::{Child, cores, packages};
 use reelway_node::process::Server;
 
-/// Installs Debian's packages of all of them.
+/// Installs the Debian packages of all peers.
 pub fn install() -> anyhow::Result<()> {
     packages::install(&["nginx", "varnish", "squid"])
 }
 
-/// A server that runs.
+/// A running server.
 pub enum Running {
     Ours(Server),
     Body {
@@ -30,32 +30,32 @@ pub enum Running {
     Theirs {
         server: Child,
         at: SocketAddr,
-        /// Where a cache has it from.
+        /// The origin of a cache.
         origin: Option<Child>,
         _litter: Litter,
     },
 }
 
-/// Shared memory that Squid leaves when it is killed, by the name it was started with.
+/// Shared memory that Squid leaves behind when it is killed, by its service name.
 pub struct Litter(String);
 
 impl Drop for Litter {
     fn drop(&mut self) {
         for part in ["metadata", "queues", "readers"] {
-            // Of the others there is none.
+            // Other servers have no such files.
             let _ = std::fs::remove_file(format!("/dev/shm/{}-cf__{part}.shm", self.0));
         }
     }
 }
 
-/// Memory of our own server where an eighth of it has to hold all that is hot.
+/// Pool of our server with zero copy, an eighth of which must hold all hot segments.
 const ZERO_COPY_POOL: &str = "1536MiB";
 
-/// Memory for film blocks of our own server: enough for what is hot, and a tenth of what is not.
+/// Pool of our server: enough for the hot segments from memory; a tenth of all segments from disk.
 pub const POOLS: [&str; 2] = ["512MiB", "96MiB"];
 
 impl Running {
-    /// Starts it; for ours with so much memory for film blocks.
+    /// Starts it; `pool` is the memory for film blocks of our server.
     pub fn start(kind: ServerKind, bytes: &Bytes, pool: &str) -> anyhow::Result<Running> {
         if kind == ServerKind::Reelway {
             let server = Server::start(&bytes.films, &bytes.state, &["--pool", pool])?;
@@ -105,7 +105,7 @@ impl Running {
         })
     }
 
-    /// Where it has small files; servers of whole films have parts of them instead.
+    /// Returns its small files, or parts of the film from servers of whole films.
     pub fn small(&self) -> Target {
         match self.target() {
             Target::Files(at, _) => Target::Files(at, "/small"),
@@ -113,7 +113,7 @@ impl Running {
         }
     }
 
-    /// Where it has segments.
+    /// Returns its segments.
     pub fn target(&self) -> Target {
         match self {
             Running::Ours(server) => Target::Parts(server.http, "/film/file"),
@@ -122,7 +122,7 @@ impl Running {
         }
     }
 
-    /// This program, the server, and what they have started for each other.
+    /// Returns the process IDs of this program, the server, its origin and their children.
     pub fn pids(&self) -> Vec<u32> {
         let mut all = vec![std::process::id()];
         match self {
@@ -138,7 +138,7 @@ impl Running {
         all
     }
 
-    /// Waits until it has done what there was to do: it takes less than a hundredth of a core.
+    /// Waits until it has finished its work: it uses less than a hundredth of a core.
     pub fn settle(&self) -> anyhow::Result<()> {
         for _ in 0..40 {
             let before = self.cpu()?;
@@ -151,13 +151,13 @@ impl Running {
         Ok(())
     }
 
-    /// CPU time that its processes were charged so far.
+    /// Returns the CPU time charged to its processes so far.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
         match self {
             Running::Ours(server) => cpu_of(server.id()),
             Running::Body { server, .. } => cpu_of(server.id()),
             Running::Theirs { server, .. } => {
-                // The process itself and those it has started; all of them live on.
+                // The process itself and its children, all of which keep running.
                 let mut sum = cpu_of(server.id())?;
                 for child in children(server.id()) {
                     sum += cpu_of(child).unwrap_or_default();
@@ -168,7 +168,7 @@ impl Running {
     }
 }
 
-/// Processes that a process has started itself.
+/// Returns the children of a process.
 fn children(of: u32) -> Vec<u32> {
     let file = format!("/proc/{of}/task/{of}/children");
     let text = std::fs::read_to_string(file).unwrap_or_default();
@@ -229,7 +229,7 @@ fn squid_name(at: SocketAddr) -> String {
 fn squid(at: SocketAddr, origin: SocketAddr, state: &Path) -> anyhow::Result<Child> {
     let dir = state.join("squid");
     std::fs::create_dir_all(&dir)?;
-    // It gives up being root, and writes there.
+    // Squid drops root privileges, but must write there.
     std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o777))?;
     let config = format!(
         "http_port {at} accel defaultsite=origin\n\
@@ -244,7 +244,7 @@ fn squid(at: SocketAddr, origin: SocketAddr, state: &Path) -> anyhow::Result<Chi
     let file = dir.join("squid.conf");
     std::fs::write(&file, config)?;
     let mut command = on(&cores::server(), "squid");
-    // By this name it is told from other Squids, and from one that was killed and left its shared memory.
+    // The name distinguishes it from other Squids, and from shared memory that a killed one left.
     let name = squid_name(at);
     Child::start_quiet(command.args(["-N", "-n", &name, "-f"]).arg(file))
 }

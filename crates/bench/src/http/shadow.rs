@@ -1,9 +1,10 @@
-//! `reelway bench shadow`: what it costs a loaded server to find out what other cache policies would have had of the
+//! `reelway bench shadow`: the cost, on a loaded server, of simulating other cache policies on the
 //! same requests.
 //!
-//! Two servers on core 0, one with comparisons and one without, are asked for segments in turn, by the same
-//! connections at the same rate. What counts is what the kernel charged each for a megabyte, and of the one that
-//! compares what its comparisons were charged (the server's own account of that thread's time).
+//! Two servers on core 0, one with comparisons and one without, serve segments in turn, to the same
+//! number of connections at the same rate. The cost is the CPU time per megabyte that the kernel
+//! charges to each, and the share of the comparisons in it (from the server's own metric of that
+//! thread's time).
 
 use std::time::Duration;
 
@@ -45,17 +46,17 @@ struct Args {
     tries: usize,
 }
 
-/// Memory for film blocks: half of what is asked for.
+/// Memory for film blocks: half the size of the film.
 const POOL: &str = "512MiB";
 
-/// What was measured of a server.
+/// The cost of a server.
 #[derive(Default)]
 struct ServerCost {
     us_mb: Vec<f64>,
-    /// Seconds of CPU of all runs, and of them of comparisons.
+    /// CPU seconds of all runs; below, those of comparisons.
     cpu: f64,
     compared: f64,
-    /// Seconds of all runs.
+    /// Duration of all runs in seconds.
     seconds: f64,
 }
 
@@ -161,7 +162,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Seconds of CPU that a server's comparisons took so far.
+/// Returns the CPU seconds of a server's comparisons so far.
 fn comparisons(server: &Server) -> anyhow::Result<f64> {
     let text = get(server.http, "/metrics")?;
     let name = "reelway_cache_compare_cpu_seconds_total ";

@@ -1,4 +1,5 @@
-//! What goes through the director, and how many instructions it takes there, by forwarding method and protocol.
+//! Traffic through the director, and the instructions that it takes there, by forwarding method and
+//! protocol.
 
 use super::lab::{Run, Setup};
 use super::text::{GUEST, table};
@@ -7,14 +8,14 @@ use crate::report::{Figure, Report};
 const METHODS: [&str; 4] = ["direct", "ipip", "gue:6080", "nat"];
 const PROTOCOLS: [&str; 3] = ["udp", "tcp", "hls"];
 
-/// Twelve viewers of a film of the paper's whole rate, on links with room for them.
+/// Twelve viewers of a film at the paper's full rate, on links with room for them.
 fn setup(method: &str, protocol: &str, offloads: &str) -> Setup {
     Setup::default()
         .with("METHOD", method)
         .with("PROTOCOL", protocol)
         .with("OFFLOADS", offloads)
         .with("SCHEDULER", "wlc")
-        // A viewer's reports reach the edge that sends to them.
+        // So that a viewer's RTCP reports reach the edge that sends to them.
         .with("PERSISTENCE", 300)
         .with("RATE", "100mbit")
         .with("SHARE", 90)
@@ -25,7 +26,7 @@ fn setup(method: &str, protocol: &str, offloads: &str) -> Setup {
         .with("MOST", 4)
         .with("STEP", 600)
         .with("SECONDS", 60)
-        // What the director does without viewers is subtracted: the less, the better.
+        // The director's work without viewers is subtracted; rare health checks keep it small.
         .with("CHECKS", 5)
 }
 
@@ -42,7 +43,7 @@ pub fn setups() -> Vec<Setup> {
     all
 }
 
-/// A protocol's name for people.
+/// Returns a protocol's name for people.
 fn name(protocol: &str) -> &'static str {
     match protocol {
         "udp" => "RTSP over UDP",
@@ -51,7 +52,7 @@ fn name(protocol: &str) -> &'static str {
     }
 }
 
-/// The director's instructions a byte of the film.
+/// Returns the director's instructions per byte of the film.
 fn instructions(run: &Run) -> f64 {
     run.done("director").instructions * 1e6 / run.story.bytes.max(1) as f64
 }

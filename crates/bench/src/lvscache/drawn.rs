@@ -1,11 +1,12 @@
-//! The paper's Figures 2 to 5: one cache alone; three behind a director, by direct routing and by NAT, with LBLC.
+//! The paper's Figures 2 to 5: one cache alone; three behind a director with LBLC, by direct
+//! routing and by NAT.
 
 use super::lab::{POWER, Run, Sample, Setup, clients};
 use super::text::{GUEST, table};
 use crate::chart::{Axis, Mark, Series, lines as chart, most};
 use crate::report::{Figure, Report};
 
-/// Over how long rates are averaged, seconds.
+/// Interval over which rates are averaged, seconds.
 const STEP: f64 = 60.0;
 
 pub fn setups() -> Vec<Setup> {
@@ -17,12 +18,12 @@ pub fn setups() -> Vec<Setup> {
     ]
 }
 
-/// Millions of instructions a second, as a percentage of what the machine has.
+/// Converts millions of instructions per second to percent of the machine's capacity.
 fn busy(rate: f64) -> f64 {
     100.0 * rate / POWER
 }
 
-/// Bytes a second as Mbit/s.
+/// Converts bytes per second to Mbit/s.
 fn mbit(rate: f64) -> f64 {
     rate * 8e-6
 }
@@ -44,7 +45,7 @@ fn series(
     }
 }
 
-/// How busy machines are over the minutes.
+/// Draws the processor use of machines over the minutes.
 fn busy_chart(title: &str, run: &Run, machines: &[(&str, &str)]) -> String {
     let all: Vec<Series> = machines
         .iter()
@@ -69,7 +70,7 @@ fn busy_chart(title: &str, run: &Run, machines: &[(&str, &str)]) -> String {
     )
 }
 
-/// What machines receive and send over the minutes.
+/// Draws the bit rates that machines receive and send over the minutes.
 fn bytes_chart(title: &str, run: &Run, machines: &[(&str, &str)]) -> String {
     let mut all = Vec::new();
     for (machine, name) in machines {

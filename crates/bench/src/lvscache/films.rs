@@ -1,5 +1,5 @@
-//! Many films: how much the caches fetch from the origin together, behind one address by scheduler, with addresses of films, and
-//! with redirects to the cache that has the film.
+//! Many films: how much all caches fetch from the origin, behind one address with each scheduler,
+//! with addresses of films, and with redirects to the cache that has the film.
 
 use super::lab::{Run, Setup};
 use super::text::{GUEST, table};
@@ -8,7 +8,7 @@ use crate::report::{Figure, Report};
 const SCHEDULERS: [&str; 11] = [
     "rr", "wrr", "lc", "wlc", "lblc", "lblcr", "dh", "sh", "mh", "sed", "nq",
 ];
-/// Schedulers of the addresses of films.
+/// Schedulers for the addresses of films.
 const BY_FILM: [&str; 3] = ["dh", "lblc", "lblcr"];
 
 fn setup(locality: &str, scheduler: &str) -> Setup {
@@ -27,7 +27,7 @@ fn setup(locality: &str, scheduler: &str) -> Setup {
         .with("SECONDS", 300)
 }
 
-/// The same with viewers of all kinds: over RTSP and HLS, who leave, seek and pause.
+/// The same with mixed viewers, over RTSP and HLS, who leave, seek and pause.
 fn mixed(locality: &str, scheduler: &str) -> Setup {
     setup(locality, scheduler)
         .with("PROTOCOL", "mixed")

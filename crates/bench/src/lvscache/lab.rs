@@ -1,4 +1,5 @@
-//! Runs in the lab's guest, several at a time: what is set there, and what each machine and all viewers did.
+//! Runs in the lab's guest, several at a time: their settings, and the results of machines and
+//! viewers.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,24 +12,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::bed::Child;
 
-/// What `lab/tests/lvscache/inside` is given.
+/// The settings for `lab/tests/lvscache/inside`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Setup(BTreeMap<&'static str, String>);
 
 impl Setup {
-    /// With one more setting, or another one.
+    /// Adds or replaces a setting.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl ToString) -> Setup {
         self.0.insert(name, value.to_string());
         self
     }
 
-    /// A setting; empty if the guest's default applies.
+    /// Returns a setting; empty if the guest's default applies.
     pub fn get(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }
 
-    /// As the guest reads it.
+    /// Returns the settings in the format that the guest reads.
     fn words(&self) -> String {
         let words: Vec<String> = self
             .0
@@ -38,7 +39,7 @@ impl Setup {
         words.join(" ")
     }
 
-    /// A name for its folder.
+    /// Returns a name for its folder.
     fn folder(&self) -> String {
         self.words()
             .to_lowercase()
@@ -46,12 +47,14 @@ impl Setup {
     }
 }
 
-/// Instructions a second that a machine has: a tenth of the paper's 866 MHz, if each cycle does one. In millions.
+/// Millions of instructions per second of a machine: a tenth of the paper's 866 MHz, at one a
+/// cycle.
 pub const POWER: f64 = 90.0;
-/// Bits a second that a cache's link carries.
+/// Speed of a cache's link, bits per second.
 pub const LINK: f64 = 10e6;
 
-/// The paper's clients: 8 at first, 6 more at each step until there are 38, each with three streams of one film.
+/// The paper's clients: 8 at first, 6 more at each step up to 38, each with three streams of a
+/// film.
 pub fn clients(step: u32, seconds: u32, film: u32) -> Setup {
     Setup::default()
         .with("FIRST", 8)
@@ -62,28 +65,28 @@ pub fn clients(step: u32, seconds: u32, film: u32) -> Setup {
         .with("FILM", film)
 }
 
-/// What a machine had done at a moment.
+/// The counters of a machine at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Sample {
     /// Seconds since the guest started.
     pub at: f64,
-    /// Millions of instructions, its kernel's for the network included.
+    /// Millions of instructions, including those of its kernel for the network.
     pub instructions: f64,
-    /// Bytes that it has received.
+    /// Bytes received.
     pub received: f64,
-    /// Bytes that it has sent.
+    /// Bytes sent.
     pub sent: f64,
 }
 
-/// A virtual viewer, as the yardstick writes it.
+/// A virtual viewer in the yardstick's report.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Viewer {
-    /// Seconds since the yardstick began.
+    /// Arrival, in seconds since the yardstick began.
     pub came_s: f64,
     pub verdict: String,
 }
 
-/// What all of them saw.
+/// The yardstick's report on all viewers.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Story {
     pub each: Vec<Viewer>,
@@ -96,14 +99,14 @@ pub struct Story {
 #[derive(Debug)]
 pub struct Run {
     pub setup: Setup,
-    /// When the first client came, seconds since the guest started.
+    /// Arrival of the first client, in seconds since the guest started.
     pub begin: f64,
-    /// By name: `origin`, `cache1`, `director`, ….
+    /// Samples by the machine's name: `origin`, `cache1`, `director`, ….
     pub machines: BTreeMap<String, Vec<Sample>>,
     pub story: Story,
-    /// What the director's kernel has counted, if there is a director.
+    /// Counters of the director's kernel, if there is a director.
     director: Option<Status>,
-    /// Bytes that the director has sent to viewers, as their router has counted.
+    /// Bytes that the director has sent to viewers, as counted by their router.
     pub back: u64,
 }
 
@@ -120,7 +123,7 @@ struct Service {
 }
 
 impl Run {
-    /// Reads what the guest has written.
+    /// Reads the guest's results.
     fn read(setup: &Setup, results: &Path) -> anyhow::Result<Run> {
         let text = |name: &str| {
             let path = results.join(name);
@@ -145,23 +148,24 @@ impl Run {
         })
     }
 
-    /// Bytes of viewers' packets that IPVS has forwarded to caches.
+    /// Returns the bytes of viewers' packets that IPVS has forwarded to caches.
     pub fn forwarded(&self) -> u64 {
         let services = self.director.iter().flat_map(|status| &status.services);
         services
-            // Checks have services of their own.
+            // Health checks have their own services.
             .filter(|service| !service.of.starts_with("checks"))
             .map(|service| service.bytes_in)
             .sum()
     }
 
-    /// The caches' names.
+    /// Returns the caches' names.
     pub fn caches(&self) -> impl Iterator<Item = &str> {
         let names = self.machines.keys().map(String::as_str);
         names.filter(|name| name.starts_with("cache"))
     }
 
-    /// What a machine did from the first client on, beyond what it did before in the same time (checks of health).
+    /// Returns the work of a machine from the first client on, less its work in as much time before
+    /// (health checks).
     pub fn done(&self, machine: &str) -> Sample {
         let samples = self.machines.get(machine).map_or(&[][..], Vec::as_slice);
         let before: Vec<&Sample> = samples
@@ -185,7 +189,8 @@ impl Run {
         }
     }
 
-    /// What a machine did each `step` seconds, from the first client on: seconds, and `of` a second.
+    /// Returns the rate of `of` per second, averaged over `step` seconds, with the seconds since
+    /// the first client.
     pub fn course(&self, machine: &str, step: f64, of: fn(&Sample) -> f64) -> Vec<(f64, f64)> {
         let mut out = Vec::new();
         let mut last: Option<&Sample> = None;
@@ -203,26 +208,27 @@ impl Run {
         out
     }
 
-    /// The most that `of` was of a machine in a second, over `step` seconds.
+    /// Returns the peak rate of `of` per second, averaged over `step` seconds.
     pub fn peak(&self, machine: &str, step: f64, of: fn(&Sample) -> f64) -> f64 {
         let course = self.course(machine, step, of).into_iter();
         course.map(|point| point.1).fold(0.0, f64::max)
     }
 
-    /// The largest cache's bytes to viewers against the mean of all.
+    /// Returns the most bytes that a cache has sent, divided by the mean of all caches.
     pub fn unevenness(&self) -> f64 {
         let sent: Vec<f64> = self.caches().map(|cache| self.done(cache).sent).collect();
         let mean = sent.iter().sum::<f64>() / sent.len().max(1) as f64;
         sent.into_iter().fold(0.0, f64::max) / mean.max(1.0)
     }
 
-    /// Viewers whose film stood still, came with errors or not at all.
+    /// Returns the number of viewers whose film stalled, had errors or was refused.
     pub fn unwell(&self) -> u64 {
         self.story.harmed + self.story.refused
     }
 }
 
-/// Lines of seconds, name, microseconds (of a processor with an instruction a nanosecond), bytes in and out.
+/// Parses lines of seconds, name, microseconds (at one instruction per nanosecond), bytes in and
+/// out.
 fn machines(text: &str) -> anyhow::Result<BTreeMap<String, Vec<Sample>>> {
     let mut all: BTreeMap<String, Vec<Sample>> = BTreeMap::new();
     for line in text.lines() {
@@ -241,19 +247,19 @@ fn machines(text: &str) -> anyhow::Result<BTreeMap<String, Vec<Sample>>> {
     Ok(all)
 }
 
-/// How runs are carried out.
+/// Parameters of all runs.
 #[derive(Clone, Debug)]
 pub struct Lab {
     /// The lab's command.
     pub command: String,
-    /// So many at a time.
+    /// Number of concurrent runs.
     pub jobs: usize,
-    /// Where results are kept; what this program and this lab have put there is not carried out again.
+    /// Folder of the results; runs by this program and this lab that it holds are not repeated.
     pub results: PathBuf,
 }
 
 impl Lab {
-    /// All runs, in the order of their setups.
+    /// Carries out all runs; returns them in the order of their setups.
     pub fn run(&self, setups: &[Setup]) -> anyhow::Result<Vec<Run>> {
         ensure!(
             Path::new(&self.command).is_file(),
@@ -283,7 +289,7 @@ impl Lab {
         self.results.join(setup.folder())
     }
 
-    /// A run, unless this very program and lab have carried it out already.
+    /// Carries out a run, unless this very program and lab have done so already.
     fn one(&self, setup: &Setup, made_by: &str) -> anyhow::Result<()> {
         let folder = self.folder(setup);
         let stamp = folder.join("made-by");
@@ -317,7 +323,8 @@ impl Lab {
     }
 }
 
-/// A digest of all that a run depends on beside its setup: this program, and the files of the lab that has this command.
+/// Returns a digest of everything except the setup on which a run depends: this program, and the
+/// files of the lab to which the command belongs.
 fn made_by(command: &Path) -> anyhow::Result<String> {
     let folder = command.parent().filter(|dir| *dir != Path::new(""));
     let lab = folder.unwrap_or(Path::new("."));
@@ -375,7 +382,7 @@ mod tests {
     fn what_a_machine_does_without_viewers_is_subtracted() {
         let done = run().done("cache1");
         assert_eq!(done.at, 20.0);
-        // 17 in 20 seconds, of which 0.1 a second without viewers.
+        // 17 in 20 seconds, of which 0.1 per second without viewers.
         assert!((done.instructions - 15.0).abs() < 1e-9);
         assert!((done.sent - (3010.0 - 20.0)).abs() < 1e-9);
         assert_eq!(done.received, 0.0);

@@ -1,18 +1,20 @@
-//! `reelway bench lvscache`: the LVS-cache paper again, in the lab's kernel: caches behind one virtual address, with ever more
-//! clients. An instruction takes a nanosecond there, so a run is the same on every machine, however busy.
+//! `reelway bench lvscache`: the LVS-cache paper again, in the lab's kernel: caches behind one
+//! virtual address, with more and more clients. An instruction takes a nanosecond there, so a run
+//! is the same on every machine, however busy.
 //!
-//! Machines are network namespaces. Rates, links and processors are a tenth of the paper's (10 Mbit/s, a film of 70 kbit/s, 90
-//! million instructions a second), so that the whole network fits into one emulated processor.
+//! Machines are network namespaces. Rates, links and processors are a tenth of the paper's (10
+//! Mbit/s, a film of 70 kbit/s, 90 million instructions per second), so that the whole network fits
+//! into one emulated processor.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
-//! | `lab.rs` | runs: what is set in the guest, and what each machine and all viewers did |
-//! | `text.rs` | what all pages have in common |
+//! | `lab.rs` | runs: settings of the guest, results of machines and viewers |
+//! | `text.rs` | texts common to all pages |
 //! | `drawn.rs` | Figures 2 to 5 |
 //! | `schedulers.rs` | every forwarding method with every scheduler |
-//! | `seeds.rs` | how much runs of other seeds differ, and why |
-//! | `costs.rs` | what goes through the director, and what it costs there |
-//! | `films.rs` | many films: how much caches fetch, by scheduler and where films have their place |
+//! | `seeds.rs` | how much runs with different seeds differ, and why |
+//! | `costs.rs` | traffic through the director, and its cost there |
+//! | `films.rs` | many films: how much caches fetch, by scheduler and locality of films |
 //! | `servers.rs` | Squid, Varnish and nginx as the caches |
 
 mod costs;
@@ -99,7 +101,7 @@ impl Part {
 /// Runs the experiment with its own arguments.
 ///
 /// # Errors
-/// The lab is not there, or a run has failed.
+/// The lab was not found, or a run failed.
 pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let args: Args = arguments("lvscache", args);
     if args.install {
@@ -110,7 +112,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let lab = Lab {
         command: args.lab,
         jobs: args.jobs,
-        // The lab's tests run in folders of their own.
+        // Absolute, since the lab's tests run in their own folders.
         results: std::path::absolute(results)?,
     };
     Ok(args.only.report(&lab.run(&args.only.setups())?))

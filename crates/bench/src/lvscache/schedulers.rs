@@ -1,18 +1,18 @@
-//! Every forwarding method with every scheduler: the 24 combinations of the paper, of which it measured six, and the schedulers that
-//! the kernel has got since.
+//! Every forwarding method with every scheduler: the paper's 24 combinations, of which it measured
+//! six, and the schedulers that the kernel has gained since.
 
 use super::lab::{POWER, Run, Setup, clients};
 use super::text::{GUEST, table};
 use crate::report::{Figure, Report};
 
-/// The paper's.
+/// The paper's forwarding methods.
 const METHODS: [&str; 3] = ["nat", "ipip", "direct"];
 const SCHEDULERS: [&str; 8] = ["rr", "wrr", "lc", "wlc", "lblc", "lblcr", "dh", "sh"];
-/// Those that the paper measured.
+/// Schedulers that the paper measured.
 const MEASURED: [&str; 2] = ["lblc", "lblcr"];
-/// The kernel's newer ones, by direct routing.
+/// The kernel's newer schedulers, measured with direct routing.
 const NEWER: [&str; 3] = ["mh", "sed", "nq"];
-/// The paper's clients in 140 seconds instead of 90 minutes, with a film of 20 seconds.
+/// The paper's clients over 140 seconds instead of 90 minutes, with a film of 20 seconds.
 fn short(method: &str, scheduler: &str) -> Setup {
     clients(20, 140, 20)
         .with("METHOD", method)

@@ -1,5 +1,6 @@
-//! How much a run differs from the same with another seed, what makes it differ, and what does instead: `sh` divides clients by
-//! their addresses, as a hash lets them fall; `wlc` with persistence keeps a client at their cache, too, and counts.
+//! How much runs with different seeds differ, why they do, and the alternative: `sh` distributes
+//! clients by a hash of their addresses; `wlc` with persistence also keeps a client at their cache,
+//! but distributes clients by number.
 
 use super::lab::{Run, Setup, clients};
 use super::text::{GUEST, table};

@@ -1,4 +1,5 @@
-//! Squid, Varnish and nginx as the caches, alone and behind a director: where each has had enough, and what a megabyte costs it.
+//! Squid, Varnish and nginx as the caches, alone and behind a director: when each is overloaded,
+//! and what a megabyte costs it.
 
 use super::lab::{LINK, POWER, Run, Setup, clients};
 use super::text::{GUEST, table};
@@ -21,13 +22,13 @@ pub fn setups() -> Vec<Setup> {
     alone.into_iter().chain(behind).collect()
 }
 
-/// Instructions of all caches a byte that viewers got.
+/// Returns the instructions of all caches per byte that viewers received.
 fn instructions(run: &Run) -> f64 {
     let all: f64 = run.caches().map(|cache| run.done(cache).instructions).sum();
     all * 1e6 / run.story.bytes.max(1) as f64
 }
 
-/// How many clients there were when the first film went wrong.
+/// Returns the number of clients when the first viewer whose film was faulty arrived.
 fn enough(run: &Run) -> String {
     let wrong = run
         .story

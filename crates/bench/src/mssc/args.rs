@@ -60,7 +60,7 @@ impl Args {
         self.only.is_none_or(|only| only == half)
     }
 
-    /// Tells how far it is.
+    /// Prints a line of progress.
     pub fn say(&self, line: &str) {
         eprintln!("{line}");
     }

@@ -1,5 +1,5 @@
-//! The paper's claim counted: system calls a packet by name, copies, switches; and which devices each
-//! way can send from.
+//! Counts for the paper's claim: system calls per packet, by name; and the kinds of source from
+//! which each way can send.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,18 +15,18 @@ use super::toy::{BYTES, SESSIONS, ways};
 use crate::bed::Child;
 use crate::bed::children::is_installed;
 
-/// Calls a packet of one way.
+/// System calls per packet of one way.
 #[derive(Clone, Debug, Serialize)]
 pub struct Calls {
-    /// How.
+    /// The way of sending.
     pub way: Way,
-    /// System calls a packet, by name; those made for fewer than one packet in two hundred are left out.
+    /// System calls per packet, by name; those made for fewer than one packet in 200 are left out.
     pub calls: BTreeMap<String, f64>,
-    /// All together.
+    /// Sum of all calls per packet.
     pub total: f64,
 }
 
-/// Counts under `strace`, in runs of two lengths whose difference is what packets cost.
+/// Counts with `strace`, in runs of two lengths, whose difference is due to the packets alone.
 pub fn calls(folder: &Path, file: &Path) -> anyhow::Result<Vec<Calls>> {
     const SHORT: u32 = 30;
     const LONG: u32 = 130;
@@ -93,7 +93,7 @@ fn short(file: &Path, to: std::net::SocketAddr) -> Sessions {
     }
 }
 
-/// Calls by name out of the table that `strace -c` writes.
+/// Parses the table of `strace -c`: calls by name.
 fn read_table(table: &str) -> BTreeMap<String, u64> {
     let mut all = BTreeMap::new();
     for line in table.lines() {
@@ -110,16 +110,16 @@ fn read_table(table: &str) -> BTreeMap<String, u64> {
     all
 }
 
-/// Which kinds of source a way can send from.
+/// The kinds of source from which a way can send.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sources {
-    /// How.
+    /// The way of sending.
     pub way: Way,
-    /// Kinds tried, and whether packets came.
+    /// Kinds tried, and whether packets arrived.
     pub sources: Vec<(&'static str, bool)>,
 }
 
-/// Tries each way on a file on disk, one in memory, a pipe, and a device of characters.
+/// Tries each way with a file on disk, one in memory, a pipe and a character device.
 pub fn sources(folder: &Path, file: &Path) -> anyhow::Result<Vec<Sources>> {
     let in_memory = PathBuf::from(format!("/dev/shm/reelway-mssc-{}", std::process::id()));
     let pipe = folder.join("pipe");
@@ -134,7 +134,7 @@ pub fn sources(folder: &Path, file: &Path) -> anyhow::Result<Vec<Sources>> {
         if has_memory {
             sources.push(("file in memory (tmpfs)", one(&way, &in_memory)));
         }
-        // Somebody who writes into the pipe as long as it is read.
+        // A program that writes into the pipe as long as it is read.
         let mut writer = Command::new("timeout");
         writer
             .args(["10", "dd", "if=/dev/zero", "bs=4096", "count=64"])

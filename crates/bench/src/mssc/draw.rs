@@ -1,4 +1,5 @@
-//! The charts: the paper's Figures 9 and 10 again, what a packet costs, more and more streams.
+//! The charts: the paper's Figures 9 and 10 again, the cost of a packet, increasing numbers of
+//! streams.
 
 use super::paper::{IDLE, OVERLOADED, Table};
 use super::results::Results;
@@ -7,7 +8,7 @@ use super::toy::{self, Priority};
 use super::{film, reel};
 use crate::chart::{Axis, Bar, Mark, Series, bars, lines};
 
-/// File names and drawings.
+/// Returns the charts with their file names.
 pub fn charts(results: &Results) -> Vec<(&'static str, String)> {
     let mut all = Vec::new();
     if !results.sessions.is_empty() {
@@ -44,7 +45,7 @@ pub fn charts(results: &Results) -> Vec<(&'static str, String)> {
     all
 }
 
-/// The paper's ranges as bands, ours as lines; all in seconds for as many packets.
+/// Draws the paper's ranges as bands and ours as lines, in seconds for the same number of packets.
 fn sessions(table: &Table, condition: &str, overloaded: bool, rows: &[toy::Row]) -> String {
     let title = format!(
         "{} of the paper again: seconds a session, {condition}",
@@ -54,7 +55,7 @@ fn sessions(table: &Table, condition: &str, overloaded: bool, rows: &[toy::Row])
         name: name.to_owned(),
         mark: Mark::Band,
         colour,
-        // Drawn as thick as can be seen: the sessions differ by milliseconds.
+        // Thick enough to be visible: the sessions differ by milliseconds.
         points: vec![
             (1.0, low - 0.12),
             (10.0, low - 0.12),
@@ -66,7 +67,7 @@ fn sessions(table: &Table, condition: &str, overloaded: bool, rows: &[toy::Row])
         band("paper: read + send", table.conventional, 3),
         band("paper: MSSC", table.mssc, 2),
     ];
-    // Shorter sessions are shown as long as the paper's would have been.
+    // Shorter sessions are scaled to the length of the paper's.
     let stretch = rows.first().map_or(1.0, |row| {
         999.0 / f64::from(row.packets.saturating_sub(1).max(1))
     });
@@ -154,7 +155,7 @@ fn sweep(
         .map(|(nth, way)| Series {
             name: way.describe(),
             mark: if nth == 0 { Mark::Dashed } else { Mark::Line },
-            // Others grey, ours in the colours.
+            // Others are grey, ours have colours.
             colour: (nth + 3) % 4,
             points: films
                 .sweep

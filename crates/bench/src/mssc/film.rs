@@ -1,5 +1,5 @@
-//! Film traffic: 4 Mb/s streams of 1328-byte packets, at the sender's side of a cable whose other
-//! end drops them, and with receivers.
+//! Film traffic: streams of 4 Mb/s in packets of 1328 bytes, measured at the sender's end of a
+//! cable whose other end drops them, and with receivers.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,101 +19,101 @@ use crate::bed::{Child, Net};
 use crate::film::{Recipe, make};
 use crate::stats::Spread;
 
-/// Films, each watched at many places.
+/// Number of films, each played at many positions.
 const FILMS: u64 = 10;
-/// Streams that a core is to carry each time.
+/// Streams that a core must carry in every attempt.
 const GOAL: u32 = 3000;
-/// How often they are tried.
+/// Number of attempts.
 const TRIES: usize = 5;
-/// Block pool of Reelway: all films fit.
+/// Reelway's block pool in bytes, which has room for all films.
 const POOL: u64 = 768 << 20;
-/// Streams at which a packet's cost is compared.
+/// Number of streams at which the cost of a packet is compared.
 const COMPARED: u32 = 500;
-/// Share of a core up to which lateness is to hold.
+/// Share of a core up to which the goal of lateness applies.
 const BUSY: f64 = 0.7;
-/// Any port where the other end drops everything.
+/// An arbitrary port, since the other end drops everything.
 const DISCARD: u16 = 9000;
 
-/// A run.
+/// Results of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// How.
+    /// The way of sending.
     pub way: Way,
-    /// Streams at once.
+    /// Concurrent streams.
     pub streams: u32,
-    /// What it took.
+    /// What the sender measured.
     pub sender: Outcome,
-    /// What receivers saw, where there were any.
+    /// What receivers measured, if there were any.
     pub received: Option<Watched>,
 }
 
 impl Row {
-    /// CPU ns a packet.
+    /// Returns the CPU time per packet, ns.
     pub fn cost(&self) -> f64 {
         self.sender.cpu_ns as f64 / self.sender.packets.max(1) as f64
     }
 
-    /// Share of the core that the process had.
+    /// Returns the share of the core that the process used.
     pub fn busy(&self) -> f64 {
         self.sender.cpu_ns as f64 / 1e9 / self.sender.seconds.max(1e-9)
     }
 
-    /// Everything left when it was due, or nearly: `most` ms late at the latest.
+    /// Whether every packet left at most `most` ms late, and none was refused.
     pub fn keeps_up(&self, most: f64) -> bool {
         self.sender.late.max <= most && self.sender.refused == 0
     }
 }
 
-/// What a way costs a packet, over several runs.
+/// The cost of a packet by one way, over several runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cost {
-    /// How.
+    /// The way of sending.
     pub way: Way,
-    /// CPU ns a packet: least, median, most.
+    /// CPU time per packet, ns: least, median, most.
     pub ns: (f64, f64, f64),
-    /// How many times cheaper than `read` + `sendto` of the same round: least, median, most.
+    /// How many times cheaper than `read` + `sendto` in the same round: least, median, most.
     pub times_cheaper: (f64, f64, f64),
-    /// Packets a call, where the sender counts.
+    /// Packets per call, if the sender counts calls.
     pub packets_a_call: Option<f64>,
 }
 
-/// Bytes of films in memory after a run that found none there.
+/// Memory after a run that began with no films in memory, in bytes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Memory {
-    /// How.
+    /// The way of sending.
     pub way: Way,
-    /// In the page cache.
+    /// Bytes of films in the page cache.
     pub page_cache: u64,
-    /// In the block pool, its size whatever is in it.
+    /// Size of the block pool, even if it is not full.
     pub pool: u64,
     /// The process's resident memory.
     pub resident: u64,
 }
 
-/// All that was measured with film traffic.
+/// All results with film traffic.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Films {
-    /// Where packets go.
+    /// The network between sender and receivers.
     pub place: String,
-    /// Packets' cost compared, at `compared` streams.
+    /// Cost of a packet by each way, at `compared` streams.
     pub costs: Vec<Cost>,
-    /// Streams at which it was compared.
+    /// Number of streams at which the cost is compared.
     pub compared: u32,
-    /// The same where the device cannot cut runs itself.
+    /// The same with a device that cannot segment packets itself.
     pub without_offload: Vec<Cost>,
-    /// More and more streams.
+    /// Runs with increasing numbers of streams.
     pub sweep: Vec<Row>,
-    /// About as many streams as fill 70% of the core.
+    /// A run with about as many streams as use 70% of the core.
     pub near_70: Option<Row>,
-    /// [`GOAL`] streams, again and again.
+    /// Attempts with [`GOAL`] streams.
     pub tries: Vec<Row>,
-    /// With receivers.
+    /// Runs with receivers.
     pub received: Vec<Row>,
-    /// System calls of all threads a stream-second, at `compared` streams, of each way.
+    /// System calls of all threads per stream-second, by way, at `compared` streams.
     pub calls: Vec<(Way, f64)>,
-    /// Where the time of the sender's own choice goes: shares in percent, and functions.
+    /// CPU profile of the sender's default backend: shares in percent, and functions.
     pub profile: Vec<(f64, String)>,
-    /// Where the film bytes are.
+    /// Memory by way.
     pub memory: Vec<Memory>,
     /// Total bytes of the films.
     pub film_bytes: u64,
@@ -132,7 +132,7 @@ fn reelway(backend: &str, burst: u16) -> Way {
     }
 }
 
-/// All of it.
+/// Measures everything.
 pub fn measure(args: &Args, folder: &Path) -> anyhow::Result<Films> {
     let mut bench = Bench {
         net: Net::make()?,
@@ -180,7 +180,7 @@ pub fn measure(args: &Args, folder: &Path) -> anyhow::Result<Films> {
     Ok(films)
 }
 
-/// The ways whose cost is compared.
+/// Returns the ways whose costs are compared.
 fn all_ways() -> Vec<Way> {
     let mut ways = vec![Way::Relative, Way::Sendfile, Way::Batched { burst: 8 }];
     for backend in reel::backends() {
@@ -233,7 +233,7 @@ impl Bench<'_> {
         Ok(row)
     }
 
-    /// Round after round of all ways, so that what disturbs the machine disturbs all.
+    /// Measures all ways in each round, so that disturbances of the machine affect all of them.
     fn costs(&self, ways: &[Way], rounds: u32) -> anyhow::Result<Vec<Cost>> {
         let mut rows: Vec<Vec<Row>> = vec![Vec::new(); ways.len()];
         for _ in 0..rounds {
@@ -260,7 +260,7 @@ impl Bench<'_> {
         Ok(ways.iter().zip(&rows).map(cost).collect())
     }
 
-    /// System calls of the whole process, counted by the kernel, in runs of their own.
+    /// Counts the system calls of the whole process by the kernel's tracepoint, in separate runs.
     fn calls(&self) -> anyhow::Result<Vec<(Way, f64)>> {
         if !is_installed("perf") {
             return Ok(Vec::new());
@@ -279,7 +279,7 @@ impl Bench<'_> {
         Ok(all)
     }
 
-    /// Where the time goes, in a run of its own.
+    /// Profiles the sender in a separate run.
     fn profile(&self, folder: &Path) -> anyhow::Result<Vec<(f64, String)>> {
         let mut shares = None;
         if is_installed("perf") {
@@ -335,7 +335,7 @@ impl Bench<'_> {
         Ok(rows)
     }
 
-    /// The streams that a core is to carry, as often as they are tried.
+    /// Attempts to carry [`GOAL`] streams on a core.
     fn tries(&self) -> anyhow::Result<Vec<Row>> {
         let tries = if self.args.quick { 0 } else { TRIES };
         let way = reel::chosen(8);
@@ -344,7 +344,7 @@ impl Bench<'_> {
             .collect()
     }
 
-    /// As many streams as fill the stated share of the core, by what they cost in the sweep.
+    /// Runs as many streams as use `BUSY` of the core, judging by their cost in the sweep.
     fn near_70(&self, sweep: &[Row]) -> anyhow::Result<Option<Row>> {
         let way = reel::chosen(8);
         let rows = sweep
@@ -353,7 +353,7 @@ impl Bench<'_> {
         let Some(last) = rows.max_by_key(|row| row.streams) else {
             return Ok(None);
         };
-        // A little below, as it must not be above.
+        // Slightly below, since it must not be exceeded.
         let streams = (f64::from(last.streams) * (BUSY - 0.02) / last.busy()) as u32;
         let mut streams = streams.min(4 * last.streams);
         for _ in 0..4 {
@@ -386,7 +386,7 @@ impl Bench<'_> {
                 let lines = child.lines();
                 let port = wait_for(&lines, PORT)?.trim_start_matches(PORT).parse()?;
                 let mut row = self.one(way, *streams, Some(port), |_| {
-                    // If it is gone, its story will be missed below.
+                    // If the process has ended, its missing report is noticed below.
                     let _ = child.tell("judge");
                 })?;
                 child.tell("finish")?;
@@ -409,7 +409,7 @@ fn wait_for(lines: &Receiver<String>, beginning: &str) -> anyhow::Result<String>
     }
 }
 
-/// System calls that all threads of a process make in so many seconds.
+/// Counts the system calls of all threads of a process over `seconds`.
 fn count_calls(pid: u32, seconds: f64) -> Option<f64> {
     let mut command = Command::new("perf");
     command.args([
@@ -433,7 +433,7 @@ fn count_calls(pid: u32, seconds: f64) -> Option<f64> {
         .ok()
 }
 
-/// The functions that a process spends most time in.
+/// Returns the functions in which a process spends the most time.
 fn profile_of(pid: u32, seconds: f64, file: &Path) -> Option<Vec<(f64, String)>> {
     const SHOWN: usize = 20;
     let mut record = Command::new("perf");
@@ -473,7 +473,7 @@ fn profile_of(pid: u32, seconds: f64, file: &Path) -> Option<Vec<(f64, String)>>
     )
 }
 
-/// Share and function out of a line of `perf report`.
+/// Parses share and function from a line of `perf report`.
 fn share_and_symbol(line: &str) -> Option<(f64, String)> {
     let (share, symbol) = line.trim().split_once('%')?;
     // More columns may follow.
@@ -481,7 +481,7 @@ fn share_and_symbol(line: &str) -> Option<(f64, String)> {
     (symbol.starts_with('[')).then_some((share.parse().ok()?, symbol.to_owned()))
 }
 
-/// Bytes of files that are in the page cache.
+/// Returns the bytes of files in the page cache.
 fn in_page_cache(files: &[PathBuf]) -> Option<u64> {
     let output = Command::new("fincore")
         .args(["--bytes", "--noheadings", "--output", "RES"])

@@ -1,4 +1,4 @@
-//! The figures of the experiment, each held against its goal.
+//! The figures of the experiment, each compared with its goal.
 
 use super::paper::IDEAL;
 use super::results::Results;
@@ -11,7 +11,7 @@ fn is_default(way: &Way, of_burst: u16) -> bool {
     *way == reel::chosen(of_burst)
 }
 
-/// Adds the figures that there are.
+/// Adds the figures of the parts that were measured.
 pub fn judge(report: &mut Report, results: &Results) {
     sessions(report, &results.sessions);
     if let Some(films) = &results.films {
@@ -32,7 +32,7 @@ fn sessions(report: &mut Report, rows: &[toy::Row]) {
         ("overloaded", ours(true, Priority::RealTime)),
     ] {
         let Some(row) = row else { continue };
-        // A shorter session is as much shorter when all is well.
+        // The ideal duration scales with the number of packets.
         let ideal = IDEAL / 999.0 * f64::from(row.packets.saturating_sub(1));
         let off = |seconds: &f64| (seconds - ideal).abs() * 1e3;
         let worst = row.seconds.iter().map(off).fold(0.0, f64::max);
@@ -83,7 +83,7 @@ fn cost(report: &mut Report, films: &film::Films) {
 }
 
 fn streams(report: &mut Report, films: &film::Films) {
-    /// The latest packet allowed, ms.
+    /// The greatest lateness allowed, ms.
     const LATEST: f64 = 10.0;
     if let Some(row) = &films.near_70 {
         report.figures.push(Figure::at_most(
@@ -115,7 +115,7 @@ fn streams(report: &mut Report, films: &film::Films) {
         3000.0,
     ));
     if !films.tries.is_empty() {
-        /// 999 of 1,000 packets are to be no later than that, ms.
+        /// Lateness that 999 of 1,000 packets must not exceed, ms.
         const LATE: f64 = 5.0;
         let in_time = |row: &&film::Row| row.sender.late.p999 <= LATE && row.sender.refused == 0;
         let tries = films.tries.iter().filter(in_time).count();

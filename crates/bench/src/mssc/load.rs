@@ -1,5 +1,5 @@
-//! An overloaded machine, as in the paper's Table 4: fifty busy loops, a compile, and, instead of
-//! starting X, a program of today that does as much.
+//! An overloaded machine, as in the paper's Table 4: fifty busy loops, a compilation and, instead
+//! of starting X, a modern program with a comparable load.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,10 +8,10 @@ use std::time::Duration;
 use crate::bed::children::is_installed;
 use crate::bed::{Child, cores};
 
-/// Busy loops.
+/// Number of busy loops.
 const LOOPS: usize = 50;
 
-/// Keeps a core busy for `seconds`, or until who started it is gone.
+/// Keeps a core busy for `seconds`, or until the parent process ends.
 pub fn spin(seconds: f64) {
     let parent = std::os::unix::process::parent_id();
     let began = reelway_clock::now();
@@ -24,16 +24,16 @@ pub fn spin(seconds: f64) {
     }
 }
 
-/// The load while it lasts.
+/// The load, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Load {
-    /// What runs, in words.
+    /// Descriptions of the programs that run.
     pub what: Vec<String>,
     children: Vec<Child>,
 }
 
 impl Load {
-    /// Starts it on the server's core, for `seconds` at most.
+    /// Starts the load on the server's core, for at most `seconds`.
     pub fn start(folder: &Path, seconds: f64) -> anyhow::Result<Load> {
         let mut load = Load {
             what: Vec::new(),
@@ -66,7 +66,7 @@ impl Load {
     }
 }
 
-/// What is started instead of X, and what that is in words.
+/// Returns the command that is started instead of X, and its description.
 fn start_up(folder: &Path) -> (String, String) {
     if is_installed("gst-inspect-1.0") {
         let registry = folder.join("registry.bin");
@@ -100,7 +100,7 @@ fn again_and_again(words: &str, seconds: f64) -> anyhow::Result<Child> {
     Child::start_quiet(&mut command)
 }
 
-/// A file that takes a compiler some time.
+/// Returns a source file that takes a compiler some time.
 fn source_text() -> String {
     let function = |number: u32| {
         format!(

@@ -1,16 +1,16 @@
 //! `reelway bench mssc`: the MSSC paper's experiments again, and the same with films.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
-//! | `paper.rs` | what the paper measured |
+//! | `paper.rs` | the paper's measurements |
 //! | `toy.rs`, `film.rs` | the two halves: the paper's sessions, film traffic |
-//! | `count.rs` | system calls by name, as `strace` counts them; sources that work |
-//! | `task.rs`, `work.rs`, `run.rs` | what a process is told to do and says of it; doing it; starting it |
-//! | `sessions.rs`, `traffic.rs` | the ways of others: a packet a call, `sendfile`, batches |
-//! | `reel.rs` | Reelway's sender at the same tasks |
-//! | `receive.rs`, `load.rs` | when the kernel got each packet; the overloaded machine |
-//! | `goals.rs` | figures held against their goals |
-//! | `args.rs`, `results.rs` | what is asked for; everything measured |
+//! | `count.rs` | system calls by name, counted by `strace`; sources that work |
+//! | `task.rs`, `work.rs`, `run.rs` | tasks and their results; execution; start of processes |
+//! | `sessions.rs`, `traffic.rs` | the ways of others: one packet per call, `sendfile`, batches |
+//! | `reel.rs` | Reelway's sender with the same tasks |
+//! | `receive.rs`, `load.rs` | when the kernel received each packet; the overloaded machine |
+//! | `goals.rs` | figures compared with their goals |
+//! | `args.rs`, `results.rs` | the arguments; all results |
 //! | `page/`, `draw.rs` | the page, its texts and its charts |
 
 mod args;
@@ -49,7 +49,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         args.packets = args.packets.min(100);
         args.runs = 1;
     }
-    // The sessions have a page of their own when they are measured alone.
+    // Sessions that are measured alone have their own page.
     let mut report = Report::new(match args.only {
         Some(Half::Sessions) => "mssc-sessions",
         Some(Half::Films) | None => "mssc",
@@ -60,7 +60,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     let mut results = Results::default();
     if args.wants(Half::Sessions) {
         let file = folder.path().join("stored-media");
-        // Whole blocks, as direct reads want them.
+        // Whole blocks, as direct reads require.
         let bytes = (usize::from(toy::BYTES) * args.packets as usize).next_multiple_of(4096);
         std::fs::write(&file, vec![0x5a; bytes.max(1 << 16)])?;
         results.calls = count::calls(folder.path(), &file)?;

@@ -1,15 +1,15 @@
-//! What the MSSC paper measured (2001; two Pentium III 600 MHz, Linux 2.2): seconds that ten sessions at
-//! once took for 1000 packets of 32 bytes, one each 30 ms, means of 100 runs. Of its ten sessions the
-//! least and the greatest are kept here.
+//! The MSSC paper's measurements (2001; two Pentium III 600 MHz, Linux 2.2): the duration in
+//! seconds of ten concurrent sessions of 1000 packets of 32 bytes, one every 30 ms, means of 100
+//! runs. Of the ten sessions, the shortest and the longest are kept here.
 
-/// Seconds from the first packet to the last when every packet leaves at its time.
+/// Seconds from the first packet to the last if every packet leaves at its time.
 pub const IDEAL: f64 = 29.97;
 
-/// A table's least and greatest session, in seconds.
+/// The shortest and the longest session of a table, in seconds.
 pub struct Table {
-    /// Where in the paper.
+    /// The table in the paper.
     pub place: &'static str,
-    /// Where it is drawn in the paper.
+    /// The figure in the paper that draws it.
     pub figure: &'static str,
     /// `read` and `send`.
     pub conventional: (f64, f64),
@@ -25,7 +25,7 @@ pub const IDLE: Table = Table {
     mssc: (34.992506, 34.998779),
 };
 
-/// Fifty busy loops, a kernel compile, starting X.
+/// The overloaded machine: fifty busy loops, a kernel compilation, starting X.
 pub const OVERLOADED: Table = Table {
     place: "Table 4",
     figure: "Figure 10",

@@ -1,4 +1,4 @@
-//! The receiver of the paper's sessions: when the kernel got each packet.
+//! The receiver of the paper's sessions, which records when the kernel received each packet.
 
 use std::io::IoSliceMut;
 use std::net::{SocketAddr, UdpSocket};
@@ -15,10 +15,10 @@ use nix::sys::socket::{
 
 use super::task::Late;
 
-/// Arrival times (ns since 1970) and packet numbers of each session.
+/// Arrival times (ns since 1970) and packet numbers, by session.
 pub type Arrivals = Vec<Vec<(u64, u32)>>;
 
-/// A thread that receives.
+/// A receiving thread.
 pub struct Receiver {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -26,11 +26,11 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Begins to receive sessions 0 up to `sessions` on loopback.
+    /// Starts to receive sessions 0 to `sessions` - 1 on loopback.
     pub fn start(sessions: u32) -> anyhow::Result<Receiver> {
         let socket = UdpSocket::bind("127.0.0.1:0")?;
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
-        // A minute of the paper's traffic fits in any case.
+        // Enough for a minute of the paper's traffic; the default suffices as well.
         let _ = setsockopt(&socket, sockopt::RcvBuf, &(4 << 20));
         socket.set_read_timeout(Some(Duration::from_millis(50)))?;
         let (address, stop) = (socket.local_addr()?, Arc::new(AtomicBool::new(false)));
@@ -43,12 +43,12 @@ impl Receiver {
         })
     }
 
-    /// Where to send.
+    /// Returns the address to which packets are sent.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Takes in what has come.
+    /// Stops receiving; returns all arrivals.
     pub fn stop(self) -> anyhow::Result<Arrivals> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread
@@ -96,18 +96,18 @@ fn receive(socket: &UdpSocket, sessions: u32, stop: &AtomicBool) -> anyhow::Resu
     }
 }
 
-/// What a session looked like to its receiver.
+/// A session as seen by the receiver.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// From the first packet to the last.
+    /// Seconds from the first packet to the last.
     pub seconds: f64,
-    /// Packets that came.
+    /// Packets received.
     pub packets: u32,
-    /// How late each was, ns, against a schedule that none was ahead of.
+    /// Lateness of each packet, ns, relative to the earliest packet's schedule.
     pub late: Vec<i64>,
 }
 
-/// Judges a session.
+/// Computes the duration and lateness of a session.
 pub fn judge(arrivals: &[(u64, u32)], interval: u64) -> Received {
     let due = |(at, number): &(u64, u32)| *at as i64 - (u64::from(*number) * interval) as i64;
     let base = arrivals.iter().map(due).min().unwrap_or(0);
@@ -120,7 +120,7 @@ pub fn judge(arrivals: &[(u64, u32)], interval: u64) -> Received {
     }
 }
 
-/// Lateness of several sessions together.
+/// Returns the lateness over several sessions.
 pub fn late(seen: &[Received]) -> Late {
     Late::of(
         seen.iter()

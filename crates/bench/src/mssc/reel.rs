@@ -1,4 +1,4 @@
-//! Reelway's sender at the same tasks: handed over once, after which this process sleeps.
+//! Reelway's sender with the same tasks: streams are handed over once, then this process sleeps.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -19,11 +19,10 @@ use reelway_store::{Store, StoreConfig};
 use super::task::{Account, Late, MEASURING, Outcome, Sessions, Traffic, Way};
 use crate::bed::machine;
 
-/// Bytes of an RTP packet of film traffic.
+/// Size of an RTP packet of film traffic, in bytes.
 pub const PACKET: usize = 1328;
 
-/// The sender's ways to the kernel that this machine has, by its own names; the first is the one that
-/// it chooses by itself.
+/// Returns the names of the sender's backends that this machine supports; the first is the default.
 pub fn backends() -> &'static [&'static str] {
     static ALL: OnceLock<Vec<&'static str>> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -43,7 +42,8 @@ pub fn backends() -> &'static [&'static str] {
             Some(Sender::new(config, store).ok()?.stats().backend)
         };
         let mut all: Vec<&'static str> = Vec::new();
-        // `Auto` is the first of them. A way that is missing leads to another, which is there already.
+        // `Auto` is the first of them. An unsupported backend falls back to one already in the
+        // list.
         for backend in BackendChoice::NAMES
             .iter()
             .filter_map(|(choice, _)| tried(choice))
@@ -56,7 +56,7 @@ pub fn backends() -> &'static [&'static str] {
     })
 }
 
-/// The way that the sender chooses by itself.
+/// Returns the way with the sender's default backend.
 pub fn chosen(burst: u16) -> Way {
     let backend = backends().first().copied().unwrap_or("auto").to_owned();
     Way::Reelway { backend, burst }
@@ -94,13 +94,13 @@ fn started(
     pool_bytes: u64,
     normal_priority: bool,
 ) -> anyhow::Result<(Store, Sender)> {
-    // Where they cannot be raised, what needs more of them says so.
+    // If the limit cannot be raised, whatever needs more descriptors reports an error.
     let _ = reelway_sys::limits::raise_descriptors();
     let store = Store::new(StoreConfig {
         pool_bytes,
         ..StoreConfig::default()
     })?;
-    // Making memory ready is no part of what a stream costs.
+    // Preparing the pool's memory is not part of a stream's cost.
     while store.stats().ready < store.stats().blocks {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -115,7 +115,7 @@ fn started(
     Ok((store, sender))
 }
 
-/// Waits until all are ready, and lets them go: at once, or one after the other over some time.
+/// Waits until all streams are ready, and starts them: at once, or one after the other over a time.
 fn go(handles: &[StreamHandle], over: Duration) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     for handle in handles {
@@ -125,7 +125,7 @@ fn go(handles: &[StreamHandle], over: Duration) -> anyhow::Result<()> {
     }
     let began = reelway_clock::now();
     for (number, handle) in handles.iter().enumerate() {
-        // Not at equal distances, which may be the films' own: frames would all be due together.
+        // Not at equal intervals, which may match the films' own: all frames would be due together.
         let place = number as f64 + (number as f64 * 0.618_034).fract();
         let wait = over.mul_f64(place / handles.len() as f64);
         std::thread::sleep(wait.saturating_sub(reelway_clock::now().since(began)));
@@ -158,7 +158,7 @@ fn finish(
     Ok(())
 }
 
-/// The paper's sessions.
+/// Sends the paper's sessions.
 pub fn sessions(task: &Sessions, backend: &str) -> anyhow::Result<Outcome> {
     let from = match task.to.ip() {
         IpAddr::V4(_) => IpAddr::from([127, 0, 0, 1]),
@@ -245,7 +245,7 @@ fn film(path: &Path, store: &Store) -> anyhow::Result<OpenFilm> {
     Ok(OpenFilm::open(Arc::new(film), store)?)
 }
 
-/// Film traffic.
+/// Sends film traffic.
 pub fn traffic(task: &Traffic, backend: &str, burst: u16) -> anyhow::Result<Outcome> {
     let (store, sender) = started(backend, burst, task.from, task.pool, false)?;
     let films: Vec<_> = task
@@ -262,7 +262,7 @@ pub fn traffic(task: &Traffic, backend: &str, burst: u16) -> anyhow::Result<Outc
             let tracks = film.title.tracks.iter().enumerate();
             let tracks = tracks.filter(|(_, track)| task.sound || track.kind == Kind::Video);
             let ssrc = |track: usize| number * 2 + track as u32;
-            // Places all over the films, as far as the time measured leaves room.
+            // Positions spread over the films, as far as the duration of the run leaves room.
             let room = (film.title.duration as f64 / 1e9 - seconds).max(0.0);
             let place = room * f64::from(number) / f64::from(task.streams.max(1));
             let what = StreamKind::Film(FilmStream {

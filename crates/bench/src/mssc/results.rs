@@ -1,19 +1,19 @@
-//! Everything that the experiment measures.
+//! All results of the experiment.
 
 use serde::Serialize;
 
 use super::{count, film, toy};
 
-/// Everything measured.
+/// All results.
 #[derive(Debug, Default, Serialize)]
 pub struct Results {
-    /// What else the machine did.
+    /// Other load on the machine.
     pub disturbance: String,
     /// The paper's sessions.
     pub sessions: Vec<toy::Row>,
-    /// What overloaded the machine.
+    /// The programs that overloaded the machine.
     pub load: Vec<String>,
-    /// System calls a packet.
+    /// System calls per packet.
     pub calls: Vec<count::Calls>,
     /// Sources that work.
     pub sources: Vec<count::Sources>,

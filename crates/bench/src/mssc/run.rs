@@ -1,4 +1,4 @@
-//! Starting a task in a process of its own, and waiting for what it says.
+//! Starts a task in a separate process, and waits for its result.
 
 use std::process::Command;
 use std::sync::mpsc::RecvTimeoutError;
@@ -9,10 +9,10 @@ use anyhow::{Context, bail};
 use super::task::{MEASURING, Outcome, Task};
 use crate::bed::{Child, cores};
 
-/// Real-time priority of the runs that have one; low among those, above everything else.
+/// Real-time priority of runs that have one: low among real-time ones, above everything else.
 const PRIORITY: &str = "20";
 
-/// A command on the server's core, with real-time priority if wished.
+/// Returns a command on the server's core, optionally with real-time priority.
 pub fn on_servers_core(real_time: bool) -> anyhow::Result<Command> {
     let mut command = Command::new("taskset");
     command.args(["-c", &cores::server()]);
@@ -23,8 +23,8 @@ pub fn on_servers_core(real_time: bool) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// Runs a task in the process that `command` starts (this program, without its arguments);
-/// `measuring` is called with the process's number when its measurement begins.
+/// Runs a task in the process that `command` starts (this program, without its arguments); calls
+/// `measuring` with its process ID when its measurement begins.
 pub fn run(
     mut command: Command,
     task: &Task,

@@ -1,4 +1,4 @@
-//! The paper's sessions as they were and as they could have been: a thread each, a packet at a time.
+//! The paper's sessions, conventional and improved: one thread per session, one packet at a time.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,12 +15,12 @@ use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 
 use super::task::{Account, Late, Outcome, Sessions, Way};
 
-/// A timer tick of Linux 2.2 on a PC.
+/// Timer tick of Linux 2.2 on a PC, ns.
 const TICK: u64 = 10_000_000;
-/// Bytes of an RTP header (RFC 3550 section 5.1).
+/// Size of an RTP header in bytes (RFC 3550 section 5.1).
 pub const HEADER: usize = 12;
 
-/// The header of packet number `number` of session `ssrc`.
+/// Returns the header of packet `number` of session `ssrc`.
 pub fn header(ssrc: u32, number: u32, step: u32) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[0] = 0x80;
@@ -31,15 +31,15 @@ pub fn header(ssrc: u32, number: u32, step: u32) -> [u8; HEADER] {
     header
 }
 
-/// What follows belongs to the same datagram.
+/// Returns the flag for more data of the same datagram.
 pub fn more() -> MsgFlags {
     MsgFlags::from_bits_retain(nix::libc::MSG_MORE)
 }
 
-/// Sleeps to a moment of `CLOCK_MONOTONIC`, ns.
+/// Sleeps until a time of `CLOCK_MONOTONIC`, ns.
 pub fn sleep_until(at: u64) {
     let at = TimeSpec::new((at / 1_000_000_000) as i64, (at % 1_000_000_000) as i64);
-    // Only a signal ends it early, and then the packet leaves early.
+    // Only a signal interrupts the sleep; the packet then leaves early.
     let _ = clock_nanosleep(
         ClockId::CLOCK_MONOTONIC,
         ClockNanosleepFlags::TIMER_ABSTIME,
@@ -51,17 +51,17 @@ fn now() -> u64 {
     reelway_clock::now().nanos()
 }
 
-/// When the thread of a session goes on after a packet sent.
+/// Sleeps after a packet until the thread of the session continues.
 fn rest(way: &Way, began: u64, number: u32, interval: u64) {
     match way {
-        // 30 ms were 3 ticks, and one more because the running one had begun: so 2.2 slept.
+        // Linux 2.2 slept 3 ticks for 30 ms, and one more because the current tick had begun.
         Way::Ticks => sleep_until((now() / TICK + interval.div_ceil(TICK) + 1) * TICK),
         Way::Relative => std::thread::sleep(Duration::from_nanos(interval)),
         _ => sleep_until(began + u64::from(number + 1) * interval),
     }
 }
 
-/// Sends all sessions, and says what it took.
+/// Sends all sessions; returns the outcome.
 pub fn run(task: &Sessions) -> anyhow::Result<Outcome> {
     let start = &Barrier::new(task.sessions as usize);
     let account = Account::open()?;
@@ -84,7 +84,7 @@ pub fn run(task: &Sessions) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-/// One session; how late each packet left against the session's own schedule.
+/// Sends one session; returns the lateness of each packet in ns against the session's own schedule.
 fn one(task: &Sessions, ssrc: u32, start: &Barrier) -> anyhow::Result<Vec<i64>> {
     let mut file = File::open(&task.file).with_context(|| task.file.display().to_string())?;
     let any = if task.to.is_ipv4() { "0.0.0.0" } else { "::" };

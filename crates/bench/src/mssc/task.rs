@@ -1,12 +1,12 @@
-//! What one process is told to do, and what it says of it: every way is measured in a process of its
-//! own, so that the kernel's accounts of it are of nothing else.
+//! Tasks of processes, and their results. Every way is measured in a separate process, so that the
+//! kernel's accounting includes nothing else.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// How packets get from the file to the network.
+/// The way of sending packets from a file to the network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Way {
@@ -20,12 +20,12 @@ pub enum Way {
     Sendfile,
     /// `pread` of several packets' bytes and one `sendmsg` that the kernel cuts (film traffic only).
     Batched {
-        /// Packets a call.
+        /// Packets per call.
         burst: u16,
     },
     /// Reelway's sender.
     Reelway {
-        /// Its way to the kernel, by the sender's name of it.
+        /// The sender's name of the backend.
         backend: String,
         /// Packets that may leave together.
         burst: u16,
@@ -35,44 +35,44 @@ pub enum Way {
 /// The paper's sessions: packets of one size at one interval from a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Sessions {
-    /// How.
+    /// The way of sending.
     pub way: Way,
-    /// Sessions at once.
+    /// Concurrent sessions.
     pub sessions: u32,
-    /// Packets of each.
+    /// Packets per session.
     pub packets: u32,
     /// Payload bytes of a packet.
     pub bytes: u16,
-    /// From packet to packet.
+    /// Interval between packets, µs.
     pub interval_us: u64,
     /// The file, read from its beginning.
     pub file: PathBuf,
-    /// Without the higher priority that Reelway's sender gives its threads by itself.
+    /// Without the higher priority that Reelway's sender gives its threads by default.
     pub normal_priority: bool,
-    /// Where all of them go; told apart by SSRC, which is the session's number.
+    /// Destination of all sessions; the SSRC is the session's number.
     pub to: SocketAddr,
 }
 
-/// Film traffic: 4 Mb/s streams to one address.
+/// Film traffic: streams of 4 Mb/s to one address.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Traffic {
-    /// How.
+    /// The way of sending.
     pub way: Way,
-    /// Streams at once.
+    /// Concurrent streams.
     pub streams: u32,
-    /// Seconds before the measurement, in which all streams have begun.
+    /// Seconds before the measurement, within which all streams begin.
     pub warm_up: f64,
-    /// Seconds measured.
+    /// Duration of the measurement in seconds.
     pub seconds: f64,
-    /// Films, each shared by the streams of a rest class.
+    /// Films, assigned to the streams in turn.
     pub films: Vec<PathBuf>,
-    /// Whether the sound is sent too.
+    /// Whether sound is sent, too.
     pub sound: bool,
-    /// Where the streams leave from.
+    /// Source address of the streams.
     pub from: std::net::IpAddr,
-    /// Where all of them go; RTCP to the next port.
+    /// Destination of all streams; RTCP goes to the next port.
     pub to: SocketAddr,
-    /// Size of Reelway's block pool.
+    /// Size of Reelway's block pool in bytes.
     pub pool: u64,
 }
 
@@ -84,33 +84,34 @@ pub enum Task {
     Sessions(Sessions),
     /// Film traffic.
     Traffic(Traffic),
-    /// Receive film traffic, and judge it from the line `judge` to the line `finish` of the input.
+    /// Receive film traffic, and measure it from the line `judge` to the line `finish` of the
+    /// input.
     Watch {
-        /// Where.
+        /// The address.
         at: std::net::IpAddr,
     },
-    /// Keep a core busy for so long.
+    /// Keep a core busy for some time.
     Spin {
-        /// Seconds.
+        /// Duration in seconds.
         seconds: f64,
     },
 }
 
-/// Delays in milliseconds.
+/// Lateness in milliseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Late {
-    /// Half were no later.
+    /// Median.
     pub p50: f64,
-    /// 99 of 100.
+    /// 99th percentile.
     pub p99: f64,
-    /// 999 of 1000.
+    /// 99.9th percentile.
     pub p999: f64,
-    /// The latest.
+    /// Maximum.
     pub max: f64,
 }
 
 impl Way {
-    /// In a few words.
+    /// Describes the way in a few words.
     pub fn describe(&self) -> String {
         match self {
             Way::Ticks => "conventional, timers of 10 ms as then".to_owned(),
@@ -126,11 +127,11 @@ impl Way {
     }
 }
 
-/// A burst that holds the frames of 4 Mb/s films whole.
+/// A burst that is large enough for whole frames of films of 4 Mb/s.
 pub const WHOLE: u16 = 64;
 
 impl Late {
-    /// Of delays in nanoseconds.
+    /// Computes the percentiles of delays in nanoseconds.
     pub fn of(mut nanos: Vec<i64>) -> Late {
         nanos.sort_unstable();
         let at = |share: f64| {
@@ -148,26 +149,26 @@ impl Late {
     }
 }
 
-/// What a process says of its task.
+/// Result of a process's task.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Packets sent in the time measured.
+    /// Packets sent during the measurement.
     pub packets: u64,
-    /// Seconds measured.
+    /// Duration of the measurement in seconds.
     pub seconds: f64,
-    /// CPU time of the whole process in it, user and system, ns.
+    /// CPU time of the whole process, user and system, ns.
     pub cpu_ns: u64,
-    /// Times a thread waited.
+    /// Voluntary context switches.
     pub voluntary: u64,
-    /// Times a thread was made to wait.
+    /// Involuntary context switches.
     pub involuntary: u64,
-    /// How late packets left, by the sender itself.
+    /// Lateness of packets, measured by the sender.
     pub late: Late,
     /// Packets that the kernel refused.
     pub refused: u64,
-    /// Calls made to send (Reelway counts them).
+    /// Calls for sending (counted by Reelway only).
     pub calls: u64,
-    /// Runs of packets handed over (Reelway counts them).
+    /// Runs of packets handed to the kernel (counted by Reelway only).
     pub runs: u64,
     /// Open descriptors.
     pub descriptors: usize,
@@ -177,11 +178,11 @@ pub struct Outcome {
     pub pool: u64,
     /// Bytes read from disk into the pool.
     pub bytes_read: u64,
-    /// What the sender says its way to the kernel is.
+    /// The backend that the sender reports.
     pub backend: String,
 }
 
-/// What the process itself has used so far.
+/// The resources that this process has used so far.
 pub struct Account {
     at: reelway_clock::Monotonic,
     cpu_ns: u64,
@@ -189,7 +190,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// As of now.
+    /// Reads the current values.
     pub fn open() -> anyhow::Result<Account> {
         use nix::sys::resource::{UsageWho, getrusage};
         Ok(Account {
@@ -199,7 +200,7 @@ impl Account {
         })
     }
 
-    /// What was used since.
+    /// Returns what was used since.
     pub fn close(self) -> anyhow::Result<Outcome> {
         let now = Account::open()?;
         let count = |after: i64, before: i64| (after - before).max(0) as u64;
@@ -219,25 +220,25 @@ impl Account {
     }
 }
 
-/// The line by which a process says that its measurement begins.
+/// The line that a process prints when its measurement begins.
 pub const MEASURING: &str = "measuring";
 
-/// What receivers of film traffic saw.
+/// Results of the receivers of film traffic.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Watched {
-    /// Streams.
+    /// Number of streams.
     pub streams: u64,
-    /// Packets that came.
+    /// Packets received.
     pub packets: u64,
-    /// Packets that did not.
+    /// Packets lost.
     pub lost: u64,
-    /// How late frames came.
+    /// Lateness of frames.
     pub late: Late,
-    /// Packets of a stream within a millisecond, as 99 of 100 packets see it.
+    /// Packets of a stream within a millisecond: 99th percentile over the packets.
     pub burst_p99: usize,
     /// The most packets of a stream within a millisecond.
     pub burst_max: usize,
 }
 
-/// The line by which a receiver tells its port.
+/// The beginning of the line in which a receiver prints its port.
 pub const PORT: &str = "port ";

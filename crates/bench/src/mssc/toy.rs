@@ -1,4 +1,4 @@
-//! The paper's sessions: ten at once, 1000 packets of 32 bytes, one each 30 ms.
+//! The paper's sessions: ten at once, 1000 packets of 32 bytes, one every 30 ms.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,27 +12,27 @@ use super::reel;
 use super::run::{on_servers_core, run};
 use super::task::{Late, Outcome, Sessions, Task, Way};
 
-/// Sessions at once.
+/// Concurrent sessions.
 pub const SESSIONS: u32 = 10;
 /// Payload bytes of a packet.
 pub const BYTES: u16 = 32;
-/// From packet to packet, µs.
+/// Interval between packets, µs.
 pub const INTERVAL: u64 = 30_000;
 
-/// What priority the sending threads have.
+/// Scheduling priority of the sending threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
-    /// That of every process.
+    /// The default of every process.
     Normal,
-    /// What Reelway's sender gives its threads by itself (a nice value below 0, where it may).
+    /// The default of Reelway's sender threads (a nice value below 0, if permitted).
     Own,
-    /// Real-time (`SCHED_FIFO`), the whole process.
+    /// Real-time (`SCHED_FIFO`) for the whole process.
     RealTime,
 }
 
 impl Priority {
-    /// What a way has where nothing is said.
+    /// Returns the default priority of a way.
     pub fn usual(way: &Way) -> Priority {
         if matches!(way, Way::Reelway { .. }) {
             Priority::Own
@@ -42,31 +42,31 @@ impl Priority {
     }
 }
 
-/// One way under one condition.
+/// Results of one way under one condition.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// Whether the machine was overloaded.
     pub overloaded: bool,
-    /// With which priority.
+    /// The priority.
     pub priority: Priority,
-    /// How.
+    /// The way of sending.
     pub way: Way,
-    /// Packets of a session.
+    /// Packets per session.
     pub packets: u32,
-    /// From the first packet to the last of each session, by the receiver.
+    /// Seconds from the first packet to the last of each session, measured by the receiver.
     pub seconds: Vec<f64>,
-    /// Packets that did not arrive.
+    /// Packets lost.
     pub lost: u32,
-    /// By the receiver.
+    /// Lateness, measured by the receiver.
     pub late: Late,
-    /// By the sender, and what it took.
+    /// The sender's outcome.
     pub sender: Outcome,
 }
 
 impl Row {
-    /// The way and its priority in a few words.
+    /// Describes the way and its priority in a few words.
     pub fn name(&self) -> String {
-        // Sessions send a packet at a time, so that bursts do not matter.
+        // Sessions send one packet at a time, so bursts do not matter.
         let name = match &self.way {
             Way::Reelway { backend, .. } => format!("Reelway {backend}"),
             other => other.describe(),
@@ -80,14 +80,14 @@ impl Row {
         }
     }
 
-    /// Smallest and largest number of seconds.
+    /// Returns the duration of the shortest and of the longest session, in seconds.
     pub fn range(&self) -> (f64, f64) {
         let low = self.seconds.iter().copied().fold(f64::INFINITY, f64::min);
         (low, self.seconds.iter().copied().fold(0.0, f64::max))
     }
 }
 
-/// The ways compared.
+/// Returns the ways that are compared.
 pub fn ways() -> Vec<Way> {
     let mut ways = vec![Way::Ticks, Way::Relative, Way::Absolute, Way::Sendfile];
     ways.extend(reel::backends().iter().map(|backend| Way::Reelway {
@@ -97,7 +97,7 @@ pub fn ways() -> Vec<Way> {
     ways
 }
 
-/// All ways, idle and overloaded.
+/// Measures all ways, on the idle and on the overloaded machine.
 pub fn measure(args: &Args, folder: &Path, file: &Path) -> anyhow::Result<(Vec<Row>, Vec<String>)> {
     let mut rows = Vec::new();
     for way in ways() {
@@ -110,7 +110,7 @@ pub fn measure(args: &Args, folder: &Path, file: &Path) -> anyhow::Result<(Vec<R
     runs.push((reel::chosen(8), Priority::RealTime));
     let seconds = longest(args).as_secs_f64() * runs.len() as f64;
     let load = Load::start(folder, seconds)?;
-    // Until all of it is under way.
+    // Until the whole load is running.
     std::thread::sleep(Duration::from_secs(3));
     for (way, priority) in runs {
         rows.push(one(args, file, &way, true, priority)?);
@@ -118,7 +118,7 @@ pub fn measure(args: &Args, folder: &Path, file: &Path) -> anyhow::Result<(Vec<R
     Ok((rows, load.what.clone()))
 }
 
-/// Longest that a run is waited for.
+/// Returns the timeout of a run.
 fn longest(args: &Args) -> Duration {
     Duration::from_micros(INTERVAL * u64::from(args.packets)) * 3 + Duration::from_secs(20)
 }

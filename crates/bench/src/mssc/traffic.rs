@@ -1,5 +1,5 @@
-//! Film traffic the ways one would write it without Reelway: one thread, absolute times, files in the
-//! page cache. Streams leave in slices every 20 ms (8 packets, then 7: 4 Mb/s), as Reelway's do.
+//! Film traffic as one would implement it without Reelway: one thread, absolute times, files in the
+//! page cache. Streams are sent in slices every 20 ms (8 packets, then 7: 4 Mb/s), like Reelway's.
 
 use std::fs::File;
 use std::io::{IoSlice, IoSliceMut};
@@ -29,7 +29,7 @@ struct Stream {
     offset: u64,
 }
 
-/// What a thread has to send with.
+/// Everything that a thread needs to send.
 struct Hands<'a> {
     way: &'a Way,
     socket: UdpSocket,
@@ -38,7 +38,7 @@ struct Hands<'a> {
     buffer: Vec<u8>,
 }
 
-/// Sends for a while, and says what it took.
+/// Sends all streams for the task's duration; returns the outcome.
 pub fn run(task: &Traffic) -> anyhow::Result<Outcome> {
     let socket = UdpSocket::bind(SocketAddr::new(task.from, 0))?;
     let _ = nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::SndBuf, &(4 << 20));
@@ -63,11 +63,11 @@ pub fn run(task: &Traffic) -> anyhow::Result<Outcome> {
         films,
         buffer: vec![0; PACKET * burst.max(1)],
     };
-    // By the turn that each is due in.
+    // By the turn in which each is due.
     let mut streams: Vec<Vec<Stream>> = (0..TURNS).map(|_| Vec::new()).collect();
     for ssrc in 0..task.streams {
         let film = ssrc as usize % hands.films.len();
-        // Places all over the films.
+        // Positions spread over the films.
         let offset =
             hands.films[film].1 * u64::from(ssrc) / u64::from(task.streams.max(1)) / 4096 * 4096;
         streams[(u64::from(ssrc) % TURNS) as usize].push(Stream {
@@ -110,7 +110,7 @@ pub fn run(task: &Traffic) -> anyhow::Result<Outcome> {
 }
 
 impl Hands<'_> {
-    /// Sends a slice; the number of packets that the kernel took.
+    /// Sends a slice; returns the number of packets that the kernel accepted.
     fn slice(&mut self, stream: &mut Stream, count: u32) -> anyhow::Result<u32> {
         let (file, bytes) = &self.films[stream.film];
         if stream.offset + u64::from(count) * PAYLOAD as u64 > *bytes {

@@ -1,11 +1,11 @@
-//! Does what a process is told to do.
+//! Carries out the task of a process.
 
 use anyhow::Context;
 
 use super::task::{Late, PORT, Task, Watched, Way};
 use super::{load, reel, sessions, traffic};
 
-/// Does a task, given as JSON, and prints its outcome.
+/// Carries out a task, given as JSON, and prints its outcome.
 pub fn work(task: &str) -> anyhow::Result<()> {
     let task: Task = serde_json::from_str(task).context("--task")?;
     let outcome = match task {

@@ -1,4 +1,4 @@
-//! How much of a Matroska file its index is made of.
+//! How much of a Matroska file is read to index it.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -1,4 +1,4 @@
-//! A recording of a day: indexed, opened from its index, and sought in.
+//! A recording of a day: indexing it, opening it from its index file, and seeking.
 
 use std::cell::Cell;
 use std::fs::OpenOptions;
@@ -18,12 +18,12 @@ use crate::made;
 use crate::report::{Figure, Report};
 use crate::stats::Spread;
 
-/// How often it is opened, and sought in.
+/// Number of times that it is opened, and of seeks.
 const TIMES: u32 = 51;
-/// Minutes of an hour.
+/// Minutes per hour.
 const MINUTES: u32 = 60;
 
-/// Measures it, and takes it away.
+/// Makes the recording, measures it and removes it.
 pub fn measure(report: &mut Report, folder: &Path, hours: u32) -> anyhow::Result<()> {
     let (minute, path) = (folder.join("minute.ts"), folder.join("day.ts"));
     made::film(&minute, "320x180", 60, "150k")?;
@@ -88,8 +88,8 @@ pub fn measure(report: &mut Report, folder: &Path, hours: u32) -> anyhow::Result
     Ok(())
 }
 
-/// Indexes a recording, and again when it has become longer by another file: how long that takes, and how many bytes are read for
-/// it.
+/// Indexes a recording, and again after another file was appended; returns the duration of the
+/// second time, and the bytes read.
 fn index_again(path: &Path, more: &Path) -> anyhow::Result<(Duration, u64)> {
     let file = OpenOptions::new().read(true).append(true).open(path)?;
     let bytes_read = Cell::new(0);
@@ -108,7 +108,7 @@ fn index_again(path: &Path, more: &Path) -> anyhow::Result<(Duration, u64)> {
     Ok((reelway_clock::now().since(start), bytes_read.get()))
 }
 
-/// Memory in use now; the most there was is counted anew from here on.
+/// Returns the memory in use, and resets the peak to it.
 fn peak_from_now() -> anyhow::Result<u64> {
     std::fs::write("/proc/self/clear_refs", "5").context("/proc/self/clear_refs")?;
     Ok(memory_of(std::process::id())?.0)

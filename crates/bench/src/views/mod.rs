@@ -1,11 +1,11 @@
-//! `reelway bench views`: what it costs that the samples of transport streams do not lie in their files as they are sent, and
-//! what the index of a long recording costs.
+//! `reelway bench views`: the cost of views, which transport streams need because their samples are
+//! not stored as they are sent, and the cost of indexing a long recording.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
 //! | `args.rs` | its arguments |
-//! | `day.rs` | a recording of a day: indexed, opened from its index, and sought in |
-//! | `asked.rs` | how much of a Matroska file its index is made of |
+//! | `day.rs` | a recording of a day: indexing it, opening it from its index file, and seeking |
+//! | `asked.rs` | how much of a Matroska file is read to index it |
 //! | `serving.rs` | a film served through a view, and the same film in MP4 |
 
 mod args;

@@ -1,5 +1,5 @@
-//! A film served through a view, and the same film in MP4: the server's CPU time for a packet of RTP, and what is read from
-//! the disk for what is sent.
+//! A film served through a view, and the same film in MP4: the server's CPU time per RTP packet,
+//! and the bytes read from the disk per byte sent.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,14 +17,14 @@ use crate::made;
 use crate::report::{Figure, Report};
 use crate::stats::Spread;
 
-/// Seconds of each film beyond those that are watched.
+/// Seconds of each film beyond those that viewers watch.
 const MORE: u32 = 10;
-/// Of those that are served: as they are, and through a view.
+/// File formats: served directly, and through a view.
 const FORMS: [&str; 2] = ["mp4", "ts"];
 /// Seconds within which all viewers begin.
 const BEGINNING: f64 = 2.0;
 
-/// Measures both.
+/// Measures both formats.
 pub fn measure(report: &mut Report, folder: &Path, args: &Args) -> anyhow::Result<()> {
     let source = folder.join("source.mp4");
     made::film(&source, "1280x720", args.seconds + MORE, "4M")?;
@@ -53,7 +53,7 @@ pub fn measure(report: &mut Report, folder: &Path, args: &Args) -> anyhow::Resul
         for round in 0..args.rounds {
             let mut cost = [0.0; 2];
             for turn in 0..2 {
-                // Each comes first as often as the other.
+                // The formats take turns at being first.
                 let nth = (round + turn) % 2;
                 let watched = watch(&libraries[nth], folder, films, args);
                 cost[nth] = runtime.block_on(watched)?;
@@ -87,7 +87,7 @@ pub fn measure(report: &mut Report, folder: &Path, args: &Args) -> anyhow::Resul
     Ok(())
 }
 
-/// µs of the server's CPU for a packet.
+/// Returns the server's CPU time per packet, µs.
 async fn watch(library: &Path, folder: &Path, films: usize, args: &Args) -> anyhow::Result<f64> {
     let state = folder.join("state");
     let server = Server::start(
@@ -120,13 +120,14 @@ async fn watch(library: &Path, folder: &Path, films: usize, args: &Args) -> anyh
     Ok(spent * 1e6 / packets.max(1) as f64)
 }
 
-/// Bytes read from the disk for each byte of samples, when a film of a transport stream is fetched whole over HLS.
+/// Returns the bytes read from the disk for each byte of samples when a transport stream is fetched
+/// completely over HLS.
 fn read_for_sent(library: &Path, folder: &Path) -> anyhow::Result<f64> {
     let path: PathBuf = library.join("film000.ts");
     let (_, index) = index_path(&path, IndexOptions::default())?;
     let sent = index.title.view.context("a view")?.bytes;
     let (state, config) = (folder.join("state"), folder.join("config.toml"));
-    // As fast as it is taken.
+    // Not paced: as fast as the client reads.
     std::fs::write(&config, "[http]\nahead = 3600\n")?;
     let server = Server::start(&path, &state, &["--config", made::text(&config)?])?;
     let before = read_by(server.id())?;
@@ -143,7 +144,7 @@ fn read_for_sent(library: &Path, folder: &Path) -> anyhow::Result<f64> {
     Ok(read as f64 / sent as f64)
 }
 
-/// Bytes that a process had read from disks.
+/// Returns the bytes that a process has read from disks.
 fn read_by(pid: u32) -> anyhow::Result<u64> {
     let io = std::fs::read_to_string(format!("/proc/{pid}/io"))?;
     let line = io

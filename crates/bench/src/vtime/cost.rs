@@ -1,4 +1,5 @@
-//! What a reading costs: means of a million calls, four times, and ratios of ways that took turns.
+//! The cost of a reading: means of a million calls, four times, and ratios of ways measured in
+//! turns.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -10,27 +11,27 @@ use super::args::Args;
 use super::tools::Tools;
 use crate::stats::Spread;
 
-/// Costs of ways and ratios of pairs, a value a run.
+/// Costs of ways and ratios of pairs, one value per run.
 #[derive(Debug, Default, Serialize)]
 pub struct Costs {
-    /// Nanoseconds a call, the mean of all calls of a run.
+    /// Nanoseconds per call, the mean over a run.
     pub means: BTreeMap<String, Vec<f64>>,
-    /// The median over a run's turns of ours divided by theirs.
+    /// Our cost divided by theirs, the median over a run's turns.
     pub ratios: BTreeMap<String, Vec<f64>>,
 }
 
 impl Costs {
-    /// Nanoseconds a call over the runs.
+    /// Returns the nanoseconds per call over the runs.
     pub fn mean(&self, way: &str) -> Spread {
         Spread::of(self.means.get(way).cloned().unwrap_or_default())
     }
 
-    /// The ratio of a pair over the runs.
+    /// Returns the ratio of a pair over the runs.
     pub fn ratio(&self, pair: &str) -> Spread {
         Spread::of(self.ratios.get(pair).cloned().unwrap_or_default())
     }
 
-    /// Reads lines of `mean RUN NAME VALUE` and `ratio RUN NAME VALUE`.
+    /// Parses lines of `mean RUN NAME VALUE` and `ratio RUN NAME VALUE`.
     fn parse(text: &str) -> Costs {
         let mut costs = Costs::default();
         for line in text.lines() {
@@ -51,7 +52,7 @@ impl Costs {
     }
 }
 
-/// Runs a program to its good end; what it says.
+/// Runs a program that must succeed; returns its output.
 pub fn said(command: &mut Command) -> anyhow::Result<String> {
     let output = command.output().with_context(|| format!("{command:?}"))?;
     if !output.status.success() {
@@ -61,7 +62,7 @@ pub fn said(command: &mut Command) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A C program under the preload library.
+/// Measures calls in a C program with the preload library.
 pub fn in_c(tools: &Tools, args: &Args, order: &str) -> anyhow::Result<Costs> {
     let mut command = Command::new(&tools.cost);
     command
@@ -71,7 +72,7 @@ pub fn in_c(tools: &Tools, args: &Args, order: &str) -> anyhow::Result<Costs> {
     Ok(Costs::parse(&said(&mut command)?))
 }
 
-/// Library calls: ours and others'.
+/// Measures calls of our library and of others.
 pub fn of_libraries(tools: &Tools, args: &Args) -> anyhow::Result<Costs> {
     let mut command = Command::new(&tools.peers);
     command.args(["cost", &args.calls.to_string(), &args.runs.to_string()]);

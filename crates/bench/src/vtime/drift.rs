@@ -10,17 +10,18 @@ use serde::Serialize;
 
 use super::tools::Tools;
 
-/// What was measured.
+/// Results of the drift measurement.
 #[derive(Debug, Default, Serialize)]
 pub struct Drift {
     /// By clock: seconds since the start, and nanoseconds ahead of the kernel's clock.
     pub clocks: BTreeMap<String, Vec<(f64, f64)>>,
-    /// Other libraries that have fallen back to a coarse clock without saying so.
+    /// Other libraries that have silently fallen back to a coarse clock.
     pub fallen_back: Vec<String>,
 }
 
 impl Drift {
-    /// How far a clock was off at most, nanoseconds, and at the end in parts in a million.
+    /// Returns a clock's largest deviation in nanoseconds, and its drift at the end in parts per
+    /// million.
     pub fn of(&self, clock: &str) -> (f64, f64) {
         let points = self
             .clocks
@@ -56,11 +57,11 @@ impl Drift {
     }
 }
 
-/// The program that follows the clocks, while it does.
+/// The running program that follows the clocks.
 pub struct Following(Child);
 
 impl Following {
-    /// Begins to follow ours and the others' for `minutes`.
+    /// Starts to follow our clock and the others' for `minutes`.
     ///
     /// # Errors
     /// The program cannot be started.
@@ -76,7 +77,7 @@ impl Following {
         Ok(Following(child))
     }
 
-    /// Waits for its end; what it found.
+    /// Waits for it to end; returns the result.
     ///
     /// # Errors
     /// The program failed.
@@ -94,7 +95,7 @@ impl Following {
 
 impl Drop for Following {
     fn drop(&mut self) {
-        // Errors: it has ended.
+        // Errors mean that it has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,4 +1,4 @@
-//! How far our clocks are from the kernel's, on a machine where every processor has other work.
+//! Deviation of our clocks from the kernel's on a machine whose processors are all busy.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -6,43 +6,43 @@ use std::time::Duration;
 use reelway_clock::{KernelClock, now, real};
 use serde::Serialize;
 
-/// Bracketing readings that lie further apart say nothing: somebody was interrupted.
+/// Samples whose bracketing readings lie further apart are discarded: the thread was interrupted.
 const WIDEST: Duration = Duration::from_micros(2);
 
-/// What was measured.
+/// Deviations of both clocks.
 #[derive(Debug, Serialize)]
 pub struct Errors {
-    /// Of `now()`.
+    /// Deviation of `now()`.
     pub monotonic: Percentiles,
-    /// Of `real()`.
+    /// Deviation of `real()`.
     pub real: Percentiles,
 }
 
-/// Distances from the kernel's clock, nanoseconds.
+/// Absolute deviations from the kernel's clock, nanoseconds.
 #[derive(Debug, Clone, Serialize)]
 pub struct Percentiles {
-    /// Half of the samples are nearer.
+    /// Median.
     pub p50: u64,
-    /// 99 of 100.
+    /// 99th percentile.
     pub p99: u64,
-    /// 999 of 1000.
+    /// 99.9th percentile.
     pub p999: u64,
-    /// All of them.
+    /// Maximum.
     pub max: u64,
-    /// Samples that count.
+    /// Number of valid samples.
     pub samples: u64,
-    /// The share of samples that did not, for their bracketing readings lay too far apart.
+    /// Share of samples that were discarded, since their bracketing readings lay too far apart.
     pub discarded: f64,
 }
 
-/// Samples both clocks for `seconds`, while two threads a processor keep it busy.
+/// Samples both clocks for `seconds` in all, while two threads per processor keep it busy.
 pub fn measure(seconds: f64) -> Errors {
     let done = AtomicBool::new(false);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..2 * cores {
             scope.spawn(|| {
-                // Readings, memory, and system calls, as a server's threads do.
+                // Readings, memory accesses and system calls, like a server's threads.
                 let mut memory = vec![0u8; 1 << 20];
                 while !done.load(Ordering::Relaxed) {
                     for _ in 0..1000 {
@@ -76,7 +76,7 @@ pub fn measure(seconds: f64) -> Errors {
     })
 }
 
-/// Nanoseconds counted singly; above, only the largest is kept.
+/// Deviations below this are counted by nanosecond; of larger ones, only the maximum is kept.
 const FINE: usize = 10_000;
 
 fn sample(time: Duration, mut look: impl FnMut() -> (Duration, i64)) -> Percentiles {

@@ -1,4 +1,5 @@
-//! What only another kernel shows: clock sources without a vDSO, in instructions, and slewing.
+//! Measurements that need another kernel: clock sources without a vDSO, in instructions, and
+//! slewing.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,29 +9,29 @@ use serde::Serialize;
 
 use crate::bed::{Child, Folder};
 
-/// A clock source of the kernel for which the vDSO must enter the kernel.
+/// A clock source for which the vDSO must enter the kernel.
 #[derive(Debug, Serialize)]
 pub struct Source {
-    /// Its name.
+    /// Name of the clock source.
     pub name: String,
-    /// Function, and instructions a call: the kernel's and ours.
+    /// Function, and instructions per call: the kernel's and ours.
     pub costs: Vec<(String, f64, f64)>,
 }
 
-/// Distances from the kernel's clock while that is slewed, nanoseconds.
+/// Absolute deviations from the kernel's clock while that is slewed, nanoseconds.
 #[derive(Debug, Serialize)]
 pub struct Slewed {
-    /// Which clock.
+    /// Name of the clock.
     pub clock: String,
-    /// 999 of 1000 are nearer.
+    /// 99.9th percentile.
     pub p999: u64,
-    /// All are.
+    /// Maximum.
     pub max: u64,
-    /// The test's own line.
+    /// The line that the test printed.
     pub line: String,
 }
 
-/// Runs the lab's tests of the clock by its command.
+/// Runs the lab's tests of the clock with its command.
 pub fn measure(command: &str) -> anyhow::Result<(Vec<Source>, Vec<Slewed>)> {
     if !Path::new(command).is_file() {
         bail!("{command} is not there: start this in the repository, or give --lab none");
@@ -43,7 +44,7 @@ pub fn measure(command: &str) -> anyhow::Result<(Vec<Source>, Vec<Slewed>)> {
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         if !Child::spawn(&mut lab)?.end()?.success() {
-            // A missed goal fails the test too; its figures are there all the same.
+            // A missed goal fails the test, too, but its figures are still written.
             eprintln!("vtime: {command} {test} has failed");
         }
         let path = folder.path().join(test).join(name);
@@ -63,7 +64,7 @@ pub fn measure(command: &str) -> anyhow::Result<(Vec<Source>, Vec<Slewed>)> {
     Ok((sources, slewed))
 }
 
-/// Pairs of `kernel-FUNCTION N` and `ours-FUNCTION N`.
+/// Parses pairs of `kernel-FUNCTION N` and `ours-FUNCTION N`.
 fn costs(text: &str) -> Vec<(String, f64, f64)> {
     let find = |name: &str| -> Option<f64> {
         text.lines()
@@ -82,7 +83,7 @@ fn costs(text: &str) -> Vec<(String, f64, f64)> {
         .collect()
 }
 
-/// The lines after "500 ppm:": `CLOCK: error p50 …, p99 …, p99.9 N, maximum N ns; …`.
+/// Parses the lines after "500 ppm:": `CLOCK: error p50 …, p99 …, p99.9 N, maximum N ns; …`.
 fn slewed(text: &str) -> Vec<Slewed> {
     let text = text.split_once("500 ppm:").map_or("", |(_, after)| after);
     text.lines()

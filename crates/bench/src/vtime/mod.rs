@@ -1,16 +1,16 @@
-//! `reelway bench vtime`: the vtime paper's table again, and how right a clock without the kernel is.
+//! `reelway bench vtime`: the vtime paper's table again, and the accuracy of a user-space clock.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
-//! | `tools.rs` | the programs that are measured: built if they are missing |
-//! | `cost.rs`, `cost.c` | what a reading costs: system call, vDSO, ours, other libraries |
+//! | `tools.rs` | the measured programs, which are built if they are missing |
+//! | `cost.rs`, `cost.c` | the cost of a reading: system call, vDSO, ours, other libraries |
 //! | `steps.rs` | readings that step back, counted over threads and processors |
-//! | `error.rs` | distance from the kernel's clock, on a busy machine |
-//! | `drift.rs` | the same over minutes, with other libraries beside it |
-//! | `programs.rs` | PostgreSQL and Redis with and without |
-//! | `lab.rs` | where the kernel's clock has no vDSO, and while it is slewed: in the lab |
-//! | `args.rs`, `results.rs` | what is asked for; everything measured |
-//! | `page/` | the page and its charts; its texts |
+//! | `error.rs` | deviation from the kernel's clock, on a busy machine |
+//! | `drift.rs` | the same over minutes, compared with other libraries |
+//! | `programs.rs` | PostgreSQL and Redis with and without the preload library |
+//! | `lab.rs` | clock sources without a vDSO, and a slewed clock, in the lab |
+//! | `args.rs`, `results.rs` | the arguments; all results |
+//! | `page/` | the page, its charts and its texts |
 
 mod args;
 mod cost;
@@ -57,8 +57,8 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         say("PostgreSQL and Redis");
         programs = programs::measure(&tools, folder.path(), args.program_rounds)?;
     }
-    // Costs are taken. What follows is about being right, and may be on a machine as busy as it
-    // likes: so the minutes of the drift pass beside it.
+    // All costs are measured. The rest is about accuracy, which a busy machine does not affect, so
+    // the drift is measured in the background.
     say("from here on the machine may be busy: drift, in the background");
     let drift = drift::Following::start(&tools, args.drift_minutes)?;
     say("readings that step back");
@@ -99,7 +99,7 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// The measured figures, each held against its goal.
+/// Returns the measured figures, each compared with its goal.
 fn figures(results: &Results) -> Vec<Figure> {
     let mut figures = Vec::new();
     let with =

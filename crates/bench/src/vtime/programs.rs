@@ -1,5 +1,5 @@
-//! What the preload library saves in real programs: PostgreSQL's `EXPLAIN ANALYZE`, which reads the
-//! clock twice a row, and Redis, which reads it some times a command.
+//! The savings by the preload library in real programs: PostgreSQL's `EXPLAIN ANALYZE`, which reads
+//! the clock twice per row, and Redis, which reads it several times per command.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,23 +15,23 @@ use super::cost::said;
 use super::tools::Tools;
 use crate::stats::Spread;
 
-/// The ways that take turns.
+/// The ways, which take turns.
 const WAYS: [&str; 3] = ["without", "ordered", "unordered"];
 
 /// A program's figures.
 #[derive(Debug, Serialize)]
 pub struct Program {
-    /// What it did.
+    /// Name of the program and of its work.
     pub name: String,
-    /// Its figure's unit.
+    /// Unit of its figure.
     pub unit: String,
     /// Whether more is better.
     pub more_is_better: bool,
-    /// The figure without the library, with it, and with it unordered: a value a round.
+    /// The figure without the library, with it, and with it unordered: one value per round.
     pub figures: [Vec<f64>; 3],
-    /// Calls that the library was asked in one round.
+    /// Calls of the library in one round.
     pub calls: u64,
-    /// Seconds of one round.
+    /// Duration of that round in seconds.
     pub seconds: f64,
 }
 
@@ -47,24 +47,24 @@ impl Program {
         }
     }
 
-    /// A way's figure over the rounds.
+    /// Returns a way's figure over the rounds.
     pub fn figure(&self, way: usize) -> Spread {
         Spread::of(self.figures[way].clone())
     }
 
-    /// A way's figure divided by the one without, paired by rounds.
+    /// Returns a way's figure divided by the one without the library, paired by rounds.
     pub fn ratio(&self, way: usize) -> Spread {
         let pairs = self.figures[way].iter().zip(&self.figures[0]);
         Spread::of(pairs.map(|(with, without)| with / without).collect())
     }
 
-    /// Calls of clock functions a second.
+    /// Returns the calls of clock functions per second.
     pub fn calls_a_second(&self) -> f64 {
         self.calls as f64 / self.seconds
     }
 }
 
-/// Runs both.
+/// Measures both programs.
 pub fn measure(tools: &Tools, folder: &Path, rounds: u32) -> anyhow::Result<Vec<Program>> {
     Ok(vec![
         postgresql(tools, folder, rounds)?,
@@ -72,7 +72,7 @@ pub fn measure(tools: &Tools, folder: &Path, rounds: u32) -> anyhow::Result<Vec<
     ])
 }
 
-/// A command with the library, or without it.
+/// Adds the library to a command, unless the way is without it.
 fn with(command: &mut Command, tools: &Tools, way: usize) {
     if way > 0 {
         command.env("LD_PRELOAD", &tools.library);
@@ -83,7 +83,7 @@ fn with(command: &mut Command, tools: &Tools, way: usize) {
     }
 }
 
-/// Calls in the library's line of counts.
+/// Returns the sum of the calls in the library's lines of counts.
 fn calls(counts: &str) -> u64 {
     counts
         .split([',', ':', '\n'])
@@ -93,7 +93,7 @@ fn calls(counts: &str) -> u64 {
         .sum()
 }
 
-/// A program of PostgreSQL's, which Debian puts beside `PATH`.
+/// Finds a program of PostgreSQL, which Debian installs outside `PATH`.
 fn of_postgresql(name: &str) -> anyhow::Result<PathBuf> {
     let dirs = std::env::var_os("PATH").unwrap_or_default();
     let versions = (11..=20)
@@ -106,7 +106,8 @@ fn of_postgresql(name: &str) -> anyhow::Result<PathBuf> {
         .with_context(|| format!("no {name} (apt-get install postgresql), or --program-rounds 0"))
 }
 
-/// The program, as PostgreSQL's own user where this one is root, which it does not accept.
+/// Returns a command for the program; as root, it runs as PostgreSQL's own user, since PostgreSQL
+/// refuses to run as root.
 fn as_its_user(program: &Path) -> Command {
     if nix::unistd::geteuid().is_root() {
         let mut command = Command::new("setpriv");
@@ -189,7 +190,7 @@ fn open_to_all(path: &Path) -> anyhow::Result<()> {
     std::fs::set_permissions(path, mode).with_context(|| path.display().to_string())
 }
 
-/// An empty file that any user may append to.
+/// Creates an empty file to which any user may append.
 fn counts_file(folder: &Path) -> anyhow::Result<PathBuf> {
     let path = folder.join("counts");
     std::fs::write(&path, "")?;
@@ -197,18 +198,18 @@ fn counts_file(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// A child that ends with its owner.
+/// A child process that is killed when this is dropped.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // An error: it has ended already.
+        // An error means that it has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A Redis server for one way.
+/// A Redis server that runs in one way.
 struct Redis {
     child: Running,
     port: u16,
@@ -250,7 +251,7 @@ impl Redis {
         bail!("redis-server does not answer on port {port}");
     }
 
-    /// Commands a second: `count` GETs over one connection, 64 on their way at a time.
+    /// Measures commands per second: `count` GETs over one connection, in batches of 64.
     fn throughput(&self, count: u32) -> anyhow::Result<f64> {
         const PIPELINE: u32 = 64;
         let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
@@ -272,7 +273,7 @@ impl Redis {
         Ok(f64::from(count) / (reelway_clock::now() - begin).as_secs_f64())
     }
 
-    /// Ends it well, so that it tells its counts.
+    /// Ends it with SIGTERM, so that the library writes its counts.
     fn stop(mut self) -> anyhow::Result<()> {
         let pid = nix::unistd::Pid::from_raw(i32::try_from(self.child.0.id())?);
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM)?;

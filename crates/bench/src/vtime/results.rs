@@ -1,13 +1,13 @@
-//! Everything that the experiment measures.
+//! All results of the experiment.
 
 use serde::Serialize;
 
 use super::{cost, drift, error, lab, programs, steps};
 
-/// Everything measured.
+/// All results.
 #[derive(Debug, Serialize)]
 pub struct Results {
-    /// From where the clock of this process comes.
+    /// The time source of this process's clock.
     pub source: String,
     /// Costs in a C program, ordered.
     pub ordered: cost::Costs,
@@ -17,14 +17,14 @@ pub struct Results {
     pub library: cost::Costs,
     /// Backward steps.
     pub steps: steps::Steps,
-    /// Distance from the kernel's clock.
+    /// Deviation from the kernel's clock.
     pub error: error::Errors,
     /// Drift over minutes.
     pub drift: drift::Drift,
     /// Real programs.
     pub programs: Vec<programs::Program>,
-    /// In the lab.
+    /// Clock sources without a vDSO, in the lab.
     pub lab: Vec<lab::Source>,
-    /// While the kernel's clock is slewed, in the lab.
+    /// Deviation while the kernel's clock is slewed, in the lab.
     pub slewed: Vec<lab::Slewed>,
 }

@@ -1,35 +1,35 @@
-//! Readings that step back: ordered ones against the latest that any thread has seen, unordered
-//! ones against the thread's own last.
+//! Readings that step back: ordered ones compared with the latest of any thread, unordered ones
+//! with the thread's own last.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use reelway_clock::{now, now_unordered};
 use serde::Serialize;
 
-/// What was counted.
+/// Results for both kinds of reading.
 #[derive(Debug, Serialize)]
 pub struct Steps {
-    /// Over all threads.
+    /// Ordered readings, over all threads.
     pub ordered: Count,
-    /// Within each thread.
+    /// Unordered readings, within each thread.
     pub unordered: Count,
-    /// Threads that read.
+    /// Number of reading threads.
     pub threads: usize,
 }
 
-/// Readings and those that lay before what was seen already.
+/// Number of readings, and of those earlier than one already seen.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Count {
-    /// Readings in all.
+    /// All readings.
     pub readings: u64,
-    /// How many stepped back.
+    /// Readings that stepped back.
     pub back: u64,
-    /// The deepest step back, nanoseconds.
+    /// The largest step back, nanoseconds.
     pub deepest: u64,
 }
 
-/// Counts over `readings` readings of each kind, by two threads a processor: so they change
-/// processors, and are interrupted anywhere.
+/// Counts over `readings` readings of each kind, in two threads per processor, so that they change
+/// processors and are interrupted anywhere.
 pub fn count(readings: u64) -> Steps {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = 2 * cores;
@@ -77,13 +77,13 @@ impl Count {
     }
 }
 
-/// The sum of what `threads` threads count.
+/// Returns the sum of the counts of `threads` threads.
 fn all(threads: usize, work: impl Fn() -> Count + Sync) -> Count {
     std::thread::scope(|scope| {
         let counting: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();
         let mut sum = Count::default();
         for one in counting {
-            // A thread that panicked has counted nothing, and the panic has been printed.
+            // A thread that panicked counts as zero; its panic has been printed.
             let one = one.join().unwrap_or_default();
             sum.readings += one.readings;
             sum.back += one.back;

@@ -1,11 +1,11 @@
-//! The programs that are measured: found beside this one, or built.
+//! The measured programs: found beside this one, or built.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// What the experiment runs.
+/// The library and the programs that the experiment runs.
 pub struct Tools {
     /// The preload library.
     pub library: PathBuf,
@@ -20,7 +20,7 @@ impl Tools {
     /// compiles the C program into `folder`.
     ///
     /// # Errors
-    /// No compiler, or something does not build.
+    /// There is no compiler, or something cannot be built.
     pub fn find(folder: &Path) -> anyhow::Result<Tools> {
         let library = match std::env::var_os("REELWAY_CLOCK_PRELOAD") {
             Some(path) => PathBuf::from(path),
@@ -55,7 +55,7 @@ impl Tools {
     }
 }
 
-/// A file of the build with `profile`, made anew if the sources are there.
+/// Returns a file of the build with `profile`, rebuilt if the sources are present.
 fn built(profile: &str, name: &str, what: &[&str]) -> anyhow::Result<PathBuf> {
     let here = std::env::current_exe()?;
     // target/PROFILE/reelway, or target/PROFILE/deps/…

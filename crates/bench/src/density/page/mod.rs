@@ -1,4 +1,5 @@
-//! The page of the comparison: every number on it is what the run measured. Its texts are the files beside this one.
+//! The page of the comparison; every number on it is measured. Its texts are the files beside this
+//! one.
 
 use super::args::Args;
 use super::measured::{LATE_MS, Measured};
@@ -15,7 +16,7 @@ const SEARCH: Template<1> = Template::new(include_str!("search.md"), ["trials"])
 /// File name of the chart.
 pub const CHART: &str = "density-cpu.svg";
 
-/// Lines for the terminal.
+/// Returns lines for the terminal.
 pub fn summary(all: &[Measured]) -> Vec<String> {
     all.iter()
         .map(|measured| {
@@ -41,7 +42,7 @@ fn kept(measured: &Measured) -> String {
     }
 }
 
-/// CPU a stream-second of all servers.
+/// Draws the CPU time per stream-second of all servers.
 pub fn chart(all: &[Measured], viewers: u32) -> String {
     let mut drawn = Vec::new();
     for measured in all {
@@ -69,7 +70,7 @@ pub fn chart(all: &[Measured], viewers: u32) -> String {
     )
 }
 
-/// What is said behind the command.
+/// Returns the note after the command.
 pub fn note(args: &Args, disturbance: &str) -> String {
     let look = if args.quick {
         "**A quick look, not figures.** "
@@ -79,7 +80,7 @@ pub fn note(args: &Args, disturbance: &str) -> String {
     format!("{look}{disturbance}")
 }
 
-/// What the page shows below its figures.
+/// Returns the part of the page below its figures.
 pub fn page(all: &[Measured], args: &Args, place: &str) -> String {
     let mut out = ALL.fill([
         place.to_owned(),
@@ -129,7 +130,7 @@ fn server(measured: &Measured) -> String {
     ]))
 }
 
-/// The trials of a server's search.
+/// Returns the trials of a server's search as rows.
 fn searched(measured: &Measured) -> impl Iterator<Item = String> {
     measured.search.iter().map(|trial| {
         row([

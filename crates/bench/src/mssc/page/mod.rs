@@ -1,4 +1,5 @@
-//! The page of the experiment: every number on it is what the run measured. Its texts are the files beside this one.
+//! The page of the experiment; every number on it is measured. Its texts are the files beside this
+//! one.
 
 use super::args::Args;
 use super::paper::{IDEAL, IDLE, OVERLOADED, Table};
@@ -39,7 +40,7 @@ const RECEIVED: Template<1> = Template::new(include_str!("received.md"), ["ways"
 const TABLE_5: Template<1> = Template::new(include_str!("table-5.md"), ["lines"]);
 const POOL: Template<2> = Template::new(include_str!("pool.md"), ["cache", "gain"]);
 
-/// Lines for the terminal.
+/// Returns lines for the terminal.
 pub fn summary(results: &Results) -> Vec<String> {
     let mut out = Vec::new();
     for row in &results.sessions {
@@ -64,7 +65,7 @@ pub fn summary(results: &Results) -> Vec<String> {
     out
 }
 
-/// What is said behind the command.
+/// Returns the note after the command.
 pub fn note(results: &Results, args: &Args) -> String {
     let look = if args.quick {
         "**A quick look, not figures.** "
@@ -74,7 +75,7 @@ pub fn note(results: &Results, args: &Args) -> String {
     format!("{look}{}", results.disturbance)
 }
 
-/// What the page shows below its figures.
+/// Returns the part of the page below its figures.
 pub fn page<'a>(results: &Results, args: &Args, charts: impl Iterator<Item = &'a str>) -> String {
     let (of_sessions, of_films): (Vec<&str>, Vec<&str>) =
         charts.partition(|name| name.starts_with("figure"));
@@ -161,7 +162,7 @@ fn session(of: &toy::Row) -> String {
     ])
 }
 
-/// Copies of a payload byte by the processor, by reasoning.
+/// Returns how often the processor copies a payload byte, and why; derived, not measured.
 pub fn copies(way: &Way) -> (&'static str, &'static str) {
     match way {
         Way::Sendfile => (
@@ -272,7 +273,7 @@ fn received(of: &film::Row) -> Option<String> {
     ]))
 }
 
-/// The paper's Table 5 in numbers.
+/// Returns the rows of the paper's Table 5 in numbers.
 fn table_5(results: &Results) -> Vec<String> {
     let ways = [Way::Sendfile, Way::Relative, reel::chosen(8)];
     let line = |name: &str, cell: &dyn Fn(&Way) -> String| {
@@ -285,7 +286,7 @@ fn table_5(results: &Results) -> Vec<String> {
     if !results.calls.is_empty() {
         let name = "system calls a packet, ten sessions of small packets";
         lines.push(line(name, &|way| {
-            // Sleeping differs by the schedule alone: the conventional way keeps the paper's.
+            // Ways of sleeping differ only in the schedule; the conventional way keeps the paper's.
             let mut counted = results.calls.iter();
             let of_way = counted.find(|calls| same_kind(&calls.way, way));
             of_way.map_or(String::new(), |calls| format!("{:.2}", calls.total))
@@ -337,7 +338,7 @@ fn table_5(results: &Results) -> Vec<String> {
     lines
 }
 
-/// What a way holds of films in memory.
+/// Describes the memory that a way uses for films.
 fn memory(films: &film::Films, way: &Way) -> String {
     let is_it = |of: &&film::Memory| {
         same_kind(&of.way, way) || (*way == Way::Sendfile && of.way == Way::Relative)
@@ -356,7 +357,7 @@ fn memory(films: &film::Films, way: &Way) -> String {
     }
 }
 
-/// The pool against the page cache, for and against; nothing where they were not compared.
+/// Returns the comparison of the pool with the page cache; empty if they were not compared.
 fn pool(results: &Results) -> String {
     let costs = results.films.iter().flat_map(|films| &films.costs);
     let of = |way: &Way| {

@@ -1,4 +1,5 @@
-//! The page of the experiment and its charts: every number on it is what the run measured. Its texts are the files beside this one.
+//! The page of the experiment and its charts; every number on it is measured. Its texts are the
+//! files beside this one.
 
 use super::error::Percentiles;
 use super::programs::Program;
@@ -27,14 +28,14 @@ const CLOCK: Template<12> = Template::new(
 const PROGRAMS: Template<1> = Template::new(include_str!("programs.md"), ["programs"]);
 const LAB: Template<1> = Template::new(include_str!("lab.md"), ["sources"]);
 
-/// What the paper measured, µs a call of `gettimeofday` (Pentium 4, 1.3 GHz, Linux 2.4.18): the
-/// system call and the virtual one, the means of four runs of a million calls.
+/// The paper's results, µs per call of `gettimeofday` (Pentium 4, 1.3 GHz, Linux 2.4.18): the
+/// system call and the virtual one, least and greatest mean of four runs of a million calls.
 const PAPER: [(&str, f64, f64); 2] = [
     ("system call", 1.626, 1.629),
     ("virtual system call", 0.328, 0.329),
 ];
 
-/// Lines for the terminal.
+/// Returns lines for the terminal.
 pub fn summary(results: &Results) -> Vec<String> {
     let mut out = vec![format!("  time source: {}", results.source)];
     for row in table(results) {
@@ -93,7 +94,7 @@ fn comparison(program: &Program) -> String {
 struct Row {
     name: &'static str,
     cost: Spread,
-    /// Divided by the vDSO in the same run.
+    /// Cost divided by that of the vDSO in the same run.
     ratio: Option<Spread>,
 }
 
@@ -175,7 +176,7 @@ fn table(results: &Results) -> Vec<Row> {
     ]
 }
 
-/// What the page shows below its figures.
+/// Returns the part of the page below its figures.
 pub fn page(results: &Results) -> String {
     let costs = table(results).into_iter().map(|of| {
         let ratio = of.ratio.map(|ratio| format!("{:.3}", ratio.median));
@@ -269,12 +270,12 @@ fn of_program(program: &Program) -> String {
         .chain([calls]))
 }
 
-/// File names and drawings.
+/// Returns the charts with their file names.
 pub fn charts(results: &Results) -> Vec<(&'static str, String)> {
     vec![("cost.svg", cost(results)), ("drift.svg", drift(results))]
 }
 
-/// A reading as a share of the system call: the paper's beside ours.
+/// Draws the cost of a reading as a share of the system call: the paper's and ours.
 fn cost(results: &Results) -> String {
     let mut all = Vec::new();
     let whole = (PAPER[0].1 + PAPER[0].2) / 2.0;
@@ -337,7 +338,7 @@ fn cost(results: &Results) -> String {
 
 fn drift(results: &Results) -> String {
     let mut series = Vec::new();
-    // Ours last, so that it is drawn over the others.
+    // Ours is last, so that it is drawn over the others.
     for (colour, (name, key)) in [
         (1, ("quanta", "quanta")),
         (2, ("minstant", "minstant")),
