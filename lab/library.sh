@@ -1,7 +1,7 @@
-# What lab/run and its tests share. Sourced, never run.
+# Functions shared by lab/run and its tests. Sourced, never run.
 # shellcheck shell=bash
 
-# prepare_base: the base of the guest's file system, once; then it is cached.
+# prepare_base: makes the base of the guest's file system once; then it is cached.
 prepare_base() {
     "$root/scripts/need" qemu-system-x86_64 busybox cpio xz
     mkdir -p "$target"
@@ -13,8 +13,9 @@ prepare_base() {
     flock -u 9
 }
 
-# prepare_kernel [SUITE]: the kernel, once; then it is cached. Nothing is installed for it: its package is
-# downloaded and unpacked. SUITE: another Debian's than this machine's, such as "trixie".
+# prepare_kernel [SUITE]: gets the kernel once; then it is cached. Nothing is installed for it: its
+# package is downloaded and unpacked. SUITE: another Debian release than this machine's, such as
+# "trixie".
 prepare_kernel() {
     tree=$target/kernel${1:+-$1}
     flock 9
@@ -26,7 +27,7 @@ prepare_kernel() {
     kernel=$tree/boot/vmlinuz-$version
 }
 
-# fetch_kernel TREE [SUITE]: the kernel that linux-image-cloud-amd64 depends on.
+# fetch_kernel TREE [SUITE]: gets the kernel on which linux-image-cloud-amd64 depends.
 fetch_kernel() {
     local tree=$1 suite=${2:-} meta=linux-image-cloud-amd64 package depends mirror download=$target/download apt=()
     if [ "${REELWAY_INSTALL:-yes}" = no ]; then
@@ -38,7 +39,8 @@ fetch_kernel() {
     mkdir -p "$download"
     depends() { apt-cache "${apt[@]}" depends "$meta" 2>/dev/null | sed -n 's/^ *Depends: //p' | head -n 1; }
     if [ -n "$suite" ]; then
-        # Lists and settings of its own: the machine's stay as they are. From where the machine gets its Debian.
+        # Uses separate lists and settings, so that the machine's stay unchanged, and the machine's
+        # mirror.
         "$root/scripts/need" debian-archive-keyring
         mirror=$(apt-get indextargets --format '$(LABEL) $(REPO_URI)' "Created-By: Packages" | sed -n 's/^Debian //p' | head -n 1)
         mkdir -p "$download"/{lists,cache/archives}/partial
@@ -51,7 +53,7 @@ fetch_kernel() {
         "$root/scripts/need" --update || true
     fi
     depends=$(depends)
-    # Lists that are older than the newest kernel name one that is gone.
+    # Outdated lists may name a kernel that has been replaced.
     (cd "$download" && apt-get "${apt[@]}" download -qq "$depends" 2>/dev/null) || {
         [ -z "$suite" ] && "$root/scripts/need" --update && depends=$(depends) &&
             (cd "$download" && apt-get "${apt[@]}" download -qq "$depends")
@@ -66,7 +68,7 @@ fetch_kernel() {
         mkdir -p "$tree/lib"
         ln -s ../usr/lib/modules "$tree/lib/modules"
     fi
-    # Debian 13's are compressed, which busybox's depmod does not know.
+    # Debian 13's modules are compressed, which busybox's depmod does not support.
     find "$tree/lib/modules/" -name '*.ko.xz' -exec xz -d {} +
     local found
     found=$(basename "$(echo "$tree"/lib/modules/*)")
@@ -75,7 +77,7 @@ fetch_kernel() {
     echo "$found" >"$tree/version"
 }
 
-# make_base: busybox, the directories, and init.
+# make_base: makes the base: busybox, the directories, and init.
 make_base() {
     local tree=$target/base
     rm -rf "$tree"
@@ -84,7 +86,7 @@ make_base() {
     for applet in $(busybox --list | grep -vx busybox); do
         ln -sf /bin/busybox "$tree/bin/$applet"
     done
-    # A shell of its own: busybox's takes its built-in programs before those of PATH.
+    # A separate shell: busybox's prefers its built-in programs to those in PATH.
     overlay=$tree put_program "$(command -v dash)" /bin/dash
     ln -sf dash "$tree/bin/sh"
     cp "$lab/init" "$tree/init"
@@ -93,14 +95,14 @@ make_base() {
     pack "$tree" "$target/base.cpio"
 }
 
-# pack TREE FILE: an archive that the kernel unpacks. Not compressed: the guest's processor would take longer for that than
-# for all of its start.
+# pack TREE FILE: makes an archive that the kernel unpacks. It is not compressed: decompression
+# would take the guest's processor longer than all of its start.
 pack() {
     (cd "$1" && find . | cpio --quiet -o -H newc -R 0:0) >"$2.new"
     mv "$2.new" "$2"
 }
 
-# put_program FILE [PATH]: a program for the guest, with the libraries it needs, as PATH.
+# put_program FILE [PATH]: copies a program into the guest as PATH, with the libraries it needs.
 put_program() {
     local file=$1 path=${2:-/bin/$(basename "$1")}
     mkdir -p "$overlay$(dirname "$path")"
@@ -108,7 +110,7 @@ put_program() {
     put_libraries "$file"
 }
 
-# put_tools NAME...: programs of this machine, in place of busybox's smaller ones.
+# put_tools NAME...: copies programs of this machine, instead of busybox's smaller ones.
 put_tools() {
     local name
     "$root/scripts/need" "$@"
@@ -117,13 +119,13 @@ put_tools() {
     done
 }
 
-# put_server: the server, and `serve FILM TOML` that starts it at 10.1.0.1 and waits for it, with a pool of POOL (16MiB).
-# `REELWAY_BIN`: another one.
+# put_server: copies the server, and `serve FILM TOML`, which starts it at 10.1.0.1 with a pool of
+# POOL (16MiB) and waits until it is ready. `REELWAY_BIN`: another server.
 put_server() {
     local binary=${REELWAY_BIN:-${CARGO_TARGET_DIR:-$root/target}/debug/reelway}
     [ -n "${REELWAY_BIN:-}" ] || (cd "$root" && cargo build --quiet --locked --package reelway --bin reelway)
     put_program "$binary" /bin/reelway
-    # What debuggers want fills the guest's memory.
+    # Debug information fills the guest's memory.
     strip "$overlay/bin/reelway"
     cat >"$overlay/bin/serve" <<'END'
 #!/bin/sh
@@ -139,7 +141,7 @@ END
     chmod +x "$overlay/bin/serve"
 }
 
-# put_film SECONDS: a film of 1.6 Mbit/s, as /film.mp4.
+# put_film SECONDS: makes a film of 1.6 Mbit/s, /film.mp4.
 put_film() {
     "$root/scripts/need" ffmpeg
     ffmpeg -v error -y -f lavfi -i "testsrc2=size=320x180:rate=25:duration=$1,noise=alls=20:allf=t" \
@@ -148,17 +150,17 @@ put_film() {
         "$overlay/film.mp4"
 }
 
-# put_libraries FILE: what the dynamic linker will look for.
+# put_libraries FILE: copies the libraries that the dynamic linker will search for.
 put_libraries() {
     local library
-    # ldd says "not a dynamic executable" of a static one.
+    # For a static program, ldd prints "not a dynamic executable".
     for library in $(ldd "$1" 2>/dev/null | grep -o '/[^ ]*'); do
         mkdir -p "$overlay$(dirname "$library")"
         cp -nL "$library" "$overlay$library"
     done
 }
 
-# put_c SOURCE PATH [FLAG...]: a C program for the guest.
+# put_c SOURCE PATH [FLAG...]: compiles a C program for the guest.
 put_c() {
     local source=$1 path=$2
     shift 2
@@ -167,8 +169,8 @@ put_c() {
     put_program "$work/program" "$path"
 }
 
-# put_players TREE: ffmpeg, GStreamer and VLC with all that they need, as a file system of their own, which is too large for
-# the guest's memory. `attach_players TREE` makes a disk of it, /dev/vdb.
+# put_players TREE: makes a file system with ffmpeg, GStreamer and VLC and everything they need,
+# which is too large for the guest's memory. `attach_players TREE` makes it a disk, /dev/vdb.
 put_players() {
     local plugins name
     "$root/scripts/need" ffmpeg gst-launch-1.0 vlc mke2fs
@@ -179,7 +181,7 @@ put_players() {
     for name in coreelements rtsp rtp rtpmanager udp tcp videoparsersbad; do
         overlay=$1 put_program "$plugins/libgst$name.so" "/plugins/libgst$name.so"
     done
-    # It does not run as root.
+    # VLC does not run as root.
     overlay=$1 put_program "$(command -v setpriv)" /bin/setpriv
     overlay=$1 put_program "$(command -v vlc)" /bin/vlc
     plugins=$(dirname "$(echo /usr/lib/*/vlc/plugins/plugins.dat)")
@@ -194,7 +196,8 @@ attach_players() {
     DISKS+=(-drive "file=$work/players.img,format=raw,if=none,id=players,readonly=on" -device virtio-blk-pci,drive=players)
 }
 
-# put_modules NAME...: kernel modules that are loaded at start, in this order, with what they need.
+# put_modules NAME...: copies kernel modules that are loaded at start, in this order, with their
+# dependencies.
 put_modules() {
     local modules=$tree/lib/modules/$version name line part
     mkdir -p "$overlay/modules"
@@ -206,7 +209,7 @@ put_modules() {
             echo "lab: the kernel $version has no module $name" >&2
             exit 1
         fi
-        # "a.ko: b.ko c.ko": c comes first, a last.
+        # "a.ko: b.ko c.ko": c is loaded first, a last.
         for part in $(echo "$line" | tr -d : | tr ' ' '\n' | tac); do
             part=$(basename "$part")
             grep -qx "$part" "$overlay/modules/order" && continue
@@ -216,16 +219,17 @@ put_modules() {
     done
 }
 
-# qemu WORK ARGUMENT...: the guest with the overlay in WORK.
+# qemu WORK ARGUMENT...: runs the guest with the overlay in WORK.
 qemu() {
     local work=$1
     shift
     pack "$work/overlay" "$work/overlay.cpio"
     cat "$target/base.cpio" "$work/overlay.cpio" >"$work/initrd"
-    # Where the guest writes its results, as one archive.
+    # The disk to which the guest writes its results, as one archive.
     truncate -s 64M "$work/results.img"
     local counting=()
-    # One instruction is one nanosecond: times inside are instruction counts, the same every run.
+    # One instruction is one nanosecond: times in the guest are instruction counts, the same in
+    # every run.
     [ "${ICOUNT:-no}" = yes ] && counting=(-icount shift=0,sleep=off)
     "${limiter[@]}" qemu-system-x86_64 \
         -accel tcg -cpu "${CPU:-max}" -smp "${CPUS:-1}" -m "${MEMORY:-512}" \
@@ -236,20 +240,22 @@ qemu() {
         "${DISKS[@]}" "${counting[@]}" "$@"
 }
 
-# boot WORK RESULTS KERNEL_ARGS LIMIT: runs the guest to its end, for LIMIT seconds at most. Programs lie at the same addresses
-# each time (norandmaps), or QEMU would translate them each time.
+# boot WORK RESULTS KERNEL_ARGS LIMIT: runs the guest to its end, for LIMIT seconds at most.
+# Programs have the same addresses in every run (norandmaps), as QEMU would otherwise translate them
+# each time.
 boot() {
     local limiter=(timeout --foreground "$4")
     qemu "$1" -append "console=ttyS0 quiet panic=-1 norandmaps $3" </dev/null >"$2/console" 2>&1
 }
 
-# interactive WORK: the guest with a shell on this terminal.
+# interactive WORK: runs the guest with a shell on this terminal.
 interactive() {
     local limiter=()
     qemu "$1" -append "console=ttyS0 quiet panic=-1 lab.shell"
 }
 
-# forwarding WORK: the guest on this terminal, with its ports 8080 and 8090 at 127.0.0.1 of this machine.
+# forwarding WORK: runs the guest on this terminal, with its ports 8080 and 8090 at this machine's
+# 127.0.0.1.
 forwarding() {
     local limiter=()
     qemu "$1" -netdev "user,id=net,hostfwd=tcp:127.0.0.1:8090-:8090,hostfwd=tcp:127.0.0.1:8080-:8080" \

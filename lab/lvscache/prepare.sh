@@ -1,9 +1,9 @@
-# The programs that the caches are; sourced on the host.
+# Puts the caches' programs into the guest; sourced on the host.
 
-# put_caches SERVER: what it needs in the guest.
+# put_caches SERVER: copies what it needs in the guest.
 put_caches() {
     mkdir -p "$overlay/etc"
-    # Squid gives up being root.
+    # Squid drops root privileges.
     printf 'root:x:0:0:root:/:/bin/sh\nproxy:x:13:13:proxy:/:/bin/sh\n' >"$overlay/etc/passwd"
     printf 'root:x:0:\nproxy:x:13:\n' >"$overlay/etc/group"
     case $1 in
@@ -17,7 +17,8 @@ put_caches() {
     nginx) put_tools nginx; mkdir -p "$overlay/var/lib/nginx" "$overlay/var/log/nginx" "$overlay/etc/nginx" ;;
     varnish)
         put_tools varnishd
-        # It compiles its configuration into a library. In the guest, which has no compiler, that is there already.
+        # It compiles its configuration into a library. This is done here, as the guest has no
+        # compiler.
         compiler="cc -O2 -pthread -fpic -shared -o %o %s && cp %o $overlay/films.so"
         varnishd -j none -C -f "$lab/lvscache/films.vcl" -n "$work/varnish" -p cc_command="$compiler" 2>/dev/null
         [ -f "$overlay/films.so" ] || { echo "varnishd has not compiled its configuration" >&2; exit 1; }

@@ -1,4 +1,4 @@
-"""Test programs that cargo builds."""
+"""Test programs built by cargo."""
 
 import functools
 import json
@@ -7,8 +7,8 @@ import subprocess
 
 
 def programs(arguments, cwd=None):
-    """Builds the tests that `cargo test ARGUMENTS` would run. None if they do not build, else
-    [(name, executable, directory, environment)], sorted by name."""
+    """Builds the tests that `cargo test ARGUMENTS` would run. Returns None if they do not build,
+    else [(name, executable, directory, environment)], sorted by name."""
     command = ["cargo", "test", "--no-run", "--locked", "--message-format=json-render-diagnostics", *arguments]
     build = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False)
     if build.returncode != 0:
@@ -21,7 +21,7 @@ def programs(arguments, cwd=None):
         directory = os.path.dirname(message["manifest_path"])
         package = package_name(message["package_id"], directory)
         target = message["target"]
-        # As the harness of a crate's own tests, of a binary's, and of a file in tests/ are told apart.
+        # Distinguishes the tests of a library, of a binary, and of a file in tests/.
         kind = target["kind"][0]
         name = package
         if kind == "test":
@@ -34,15 +34,15 @@ def programs(arguments, cwd=None):
 
 
 def package_name(package_id, directory):
-    """The name in `path+file:///dir/name#0.1.0` or `path+file:///dir#name@0.1.0`."""
+    """Returns the name in `path+file:///dir/name#0.1.0` or `path+file:///dir#name@0.1.0`."""
     fragment = package_id.rsplit("#", 1)[-1]
     return fragment.split("@")[0] if "@" in fragment else os.path.basename(directory)
 
 
 def suite(run, title, arguments, env=None, cwd=None, wanted=lambda name: True, together=lambda name: False, at_once=3,
           first=()):
-    """Runs the test programs of `cargo test ARGUMENTS` whose names are wanted: one after the other, then, so many at once,
-    those that may run together, of which those named in `first` begin first."""
+    """Runs the test programs of `cargo test ARGUMENTS` whose names are wanted: one after the other,
+    then those that may run together, `at_once` at a time, beginning with those in `first`."""
     began = run.begin(f"{title}: build")
     found = programs(arguments, cwd)
     run.end(f"{title}: build", began)
@@ -64,5 +64,5 @@ def suite(run, title, arguments, env=None, cwd=None, wanted=lambda name: True, t
 
 
 def documentation(run, title, arguments, cwd=None):
-    """The examples in the documentation."""
+    """Runs the examples in the documentation."""
     run.harness(title, ["cargo", "test", "--locked", "--no-fail-fast", "--doc", *arguments], cwd=cwd)

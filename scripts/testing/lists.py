@@ -1,10 +1,10 @@
-"""The kept lists of what may be skipped, and where the tests run."""
+"""The lists of tests that may be skipped, and the environment of a run."""
 
 import os
 
 
 def read(path):
-    """The lines of a list without comments."""
+    """Returns the lines of a list without comments."""
     if not os.path.exists(path):
         return []
     with open(path, encoding="utf-8") as file:
@@ -13,14 +13,15 @@ def read(path):
 
 
 def knows_skip(entries, name, reason):
-    """Whether a list of `name: words` has a test with words that the reason contains."""
+    """Returns whether a list of `name: words` has this test, and the reason contains its words."""
     start = f"{name}: "
     return any(entry.startswith(start) and entry[len(start) :] in reason for entry in entries)
 
 
 def kind_of(mountinfo, has):
-    """Where the tests run: in a `container`, in a `bare-root` (a directory that is the root for them), or on a
-    `machine`. `mountinfo` is the text of /proc/self/mountinfo (proc(5)); `has` says whether a path exists."""
+    """Returns where the tests run: in a `container`, in a `bare-root` (a directory is their root),
+    or on a `machine`. `mountinfo` is the text of /proc/self/mountinfo (proc(5)); `has` returns
+    whether a path exists."""
     if has("/.dockerenv") or has("/run/.containerenv"):
         return "container"
     for line in mountinfo.splitlines():
@@ -36,6 +37,6 @@ def kind_of(mountinfo, has):
 
 
 def kind():
-    """The kind of this environment."""
+    """Returns the kind of this environment."""
     with open("/proc/self/mountinfo", encoding="utf-8") as file:
         return kind_of(file.read(), os.path.exists)

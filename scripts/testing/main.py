@@ -1,4 +1,4 @@
-"""The whole suite, or the steps that are named. `scripts/test --list` names them."""
+"""Runs the whole suite, or the given steps. `scripts/test --list` lists them."""
 
 import functools
 import os
@@ -12,10 +12,11 @@ import node
 from runner import Run
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# All tests are built with one set of features: with others, cargo would build everything anew.
+# All tests are built with one set of features: with another, cargo would rebuild everything.
 ALL = ["--workspace"]
-# Programs that have the machine for themselves: they measure times to the microsecond, how fast a download is or whether a full
-# link carries all that was admitted, or take all of the processors. All others wait for players' and films' own times most of theirs, and run side by side.
+# Programs that run alone on the machine: they measure times to the microsecond, how fast a download
+# is or whether a full link carries everything admitted, or use all processors. All others mostly
+# wait for players and films, and run side by side.
 ALONE = {
     "reelway-clock",
     "reelway-clock-preload::contract",
@@ -47,7 +48,7 @@ def is_end_to_end(program):
     return program.split("::")[0] == "reelway-tests"
 
 
-# Those of the others that take longest. They begin first, so that none of them runs on when all are done.
+# The longest of the others. They begin first, so that none of them runs on alone at the end.
 LONGEST = {
     "crates": ["reelway-sender::lab", "reelway-clock-preload::lab"],
     "end to end": [
@@ -83,13 +84,13 @@ def fuzzing(run):
 
 
 def end_to_end(run):
-    # Few tests at once in each of the programs: the machine may be small.
+    # Few tests at the same time in each program: the machine may be small.
     env = {"RUST_TEST_THREADS": "2"}
     cargo.suite(run, "end to end", ALL, env, wanted=is_end_to_end, together=may_share, at_once=4,
                 first=LONGEST["end to end"])
 
 
-# Tests in a browser that measure how films are played, and want the machine for themselves.
+# Browser tests that measure how films are played, and therefore run alone on the machine.
 PLAY = ["growing", "players", "sync"]
 
 
@@ -126,7 +127,7 @@ def main(wanted):
         return 2
     os.chdir(ROOT)
     os.environ["RUST_BACKTRACE"] = "1"
-    # What tests build with cargo is built outside of the project, too: there rustup takes another toolchain.
+    # Tests also build with cargo outside the project, where rustup would use another toolchain.
     with open("rust-toolchain.toml", "rb") as file:
         os.environ["RUSTUP_TOOLCHAIN"] = tomllib.load(file)["toolchain"]["channel"]
     os.environ["REELWAY_BIN"] = os.path.join(os.environ.get("CARGO_TARGET_DIR", f"{ROOT}/target"), "debug/reelway")

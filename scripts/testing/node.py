@@ -1,4 +1,4 @@
-"""Test programs of Node's test runner, by way of web/scripts/test.mjs."""
+"""Test programs for Node's test runner, run by web/scripts/test.mjs."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from runner import how
 
 
 def suite(run, title, directory, kind, files=(), at_once=1):
-    """Runs the tests of web/test/KIND, or of these of its files, so many at once."""
+    """Runs the tests in web/test/KIND, or in these files of it, `at_once` at a time."""
     began = run.begin(title)
     status, results = events(run, directory, [kind, ",".join(files)], at_once)
     failures = {}
@@ -28,7 +28,7 @@ def suite(run, title, directory, kind, files=(), at_once=1):
 
 
 def events(run, directory, arguments, at_once=1):
-    """(status, [(file, full name, result)])."""
+    """Returns (status, [(file, full name, result)])."""
     with tempfile.NamedTemporaryFile(mode="r", encoding="utf-8") as file:
         env = {"REELWAY_TEST_EVENTS": file.name, "REELWAY_TEST_FILES": str(at_once)}
         status = run.program(["node", "scripts/test.mjs", *arguments], env, directory)

@@ -1,4 +1,4 @@
-"""What test programs print, read by rules. Pure: text in, results out."""
+"""Parses the output of test programs. Pure: text in, results out."""
 
 import re
 from dataclasses import dataclass, field
@@ -10,25 +10,25 @@ PANIC = re.compile(r"^thread .* panicked at (.*):$")
 
 
 def skip(line):
-    """(name, reason) of a line by which a test says that it cannot do its work, or None."""
+    """Returns (name, reason) of a line that reports a skipped test, or None."""
     found = SKIPPED.match(line)
     return (found[1], found[2].strip()) if found else None
 
 
 @dataclass
 class Harness:
-    """The output of Rust's test harness, line by line."""
+    """Parses the output of Rust's test harness, line by line."""
 
     passed: set = field(default_factory=set)
     failed: dict = field(default_factory=dict)  # name: message
     ignored: dict = field(default_factory=dict)  # name: reason
-    # (passed, failed, ignored) as the harness counts them, one for each harness; none if it did not get that far.
+    # (passed, failed, ignored) as counted by each harness; empty if none got that far.
     ends: list = field(default_factory=list)
     _about: str = ""
     _said: list = field(default_factory=list)
 
     def line(self, line):
-        """Takes the next line of standard output."""
+        """Parses the next line of standard output."""
         if found := TEST.match(line):
             name, result, reason = found[1], found[2], found[3]
             if result == "ok":
@@ -54,16 +54,16 @@ class Harness:
         self._about, self._said = "", []
 
     def counted(self):
-        """(passed, failed, ignored) of all harnesses, as they counted."""
+        """Returns the sums of (passed, failed, ignored) that the harnesses counted."""
         return tuple(sum(end[place] for end in self.ends) for place in range(3))
 
 
-# How much of a failure's message is shown: what did not hold is in its first lines.
+# How much of a failure's message is shown: its first lines name the failed condition.
 LINES, CHARACTERS = 6, 600
 
 
 def cause(lines):
-    """The first failure in what a test printed: where, and the beginning of its message."""
+    """Returns the first failure in a test's output: where, and the beginning of its message."""
     for place, line in enumerate(lines):
         if found := PANIC.match(line):
             message = [line.strip() for line in lines[place + 1 :]]

@@ -1,7 +1,7 @@
-"""Runs steps and test programs, each once, and counts: what failed, what was skipped, and whether it may be.
+"""Runs steps and test programs once, and counts failures and skipped tests.
 
-* A program that ends by a signal, by an error without a failed test, or not at all is a failure that names it.
-* A skipped test that the list of the environment does not have is a failure of the run.
+* A program that ends with a signal, with an error but no failed test, or not at all is a failure.
+* A skipped test that is not in the list of the environment is a failure.
 """
 
 import os
@@ -14,12 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 import lists
 import output
 
-# Seconds after which a test program is ended.
+# Seconds after which a test program is killed.
 LIMIT = 1800
 
 
 def say(line):
-    """Shows a line at once."""
+    """Prints a line at once."""
     print(line, flush=True)
 
 
@@ -39,8 +39,9 @@ class Run:
     # Programs
 
     def program(self, command, env=None, cwd=None, out=None, about=None, say=say):
-        """Runs a program, shows what it prints, and gives its status: None if it was not done in time. `out` gets each
-        line of standard output; `about` turns the name in a SKIPPED line into the test's."""
+        """Runs a program, shows its output, and returns its status; None if it did not end in time.
+        `out` gets each line of standard output; `about` turns the name in a SKIPPED line into the
+        test's."""
         child = subprocess.Popen(
             command,
             cwd=cwd,
@@ -74,11 +75,11 @@ class Run:
         except subprocess.TimeoutExpired:
             status = None
         finally:
-            # What a program leaves behind would keep the pipes open, and the machine busy.
+            # Processes that a program leaves behind would keep the pipes open and the machine busy.
             try:
                 os.killpg(child.pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
-                pass  # All are gone, or one runs as another user.
+                pass  # All have ended, or one runs as another user.
             child.wait()
         for reader, stream in zip(readers, (child.stdout, child.stderr)):
             reader.join(30)
@@ -87,7 +88,7 @@ class Run:
         return status
 
     def step(self, name, command, say=say, **options):
-        """A part that is good or bad as a whole: a lint, a build, a fuzz target."""
+        """Runs a part that passes or fails as a whole: a lint, a build, a fuzz target."""
         began = self.begin(name, say)
         status = self.program(command, say=say, **options)
         if status != 0:
@@ -109,8 +110,8 @@ class Run:
         self.failed.setdefault(name, message)
 
     def side_by_side(self, works, at_once):
-        """Does several works, so many at a time. Each gets a function that takes what it says; that is shown when the
-        work is done."""
+        """Runs several works, `at_once` at a time. Each gets a function for its output, which is
+        shown when the work is done."""
 
         def whole(work):
             lines = []
@@ -126,7 +127,7 @@ class Run:
     # Test programs
 
     def harness(self, program, command, env=None, cwd=None, say=say):
-        """Runs a program that holds Rust's test harness; `program` names it."""
+        """Runs a program with Rust's test harness; `program` is its name."""
         began = self.begin(program, say)
         name_of = lambda test: f"{program} {test}"
         seen = output.Harness()
@@ -143,11 +144,11 @@ class Run:
             named = f"it ended with {status} and counts {counted[1]} failures, {len(seen.failed)} are named"
             self.fail(program, named, say)
         elif counted[0] != len(seen.passed):
-            # A line was garbled by what a child printed: the harness knows how many there are.
+            # A line was garbled by a child's output: the harness knows the number of tests.
             for number in range(counted[0] - len(seen.passed)):
                 self.passed.add(name_of(f"(not named, {number})"))
         for test, message in sorted(seen.failed.items()):
-            # It may have passed under the same name elsewhere in the output.
+            # A test of the same name may have passed elsewhere in the output.
             self.passed.discard(name_of(test))
             self.fail(name_of(test), message, say)
         self.end(program, began, say)
@@ -155,7 +156,7 @@ class Run:
     # The end
 
     def verdict(self):
-        """Prints what is to be known, the counts last; whether the run was good."""
+        """Prints a summary, the counts last; returns whether the run was good."""
         failed = dict(self.failed)
         skipped = {name: reason for name, reason in self.skipped.items() if name not in failed}
         passed = self.passed - set(skipped) - set(failed)
@@ -177,7 +178,7 @@ class Run:
 
 
 def how(status, limit):
-    """How a program ended, in words."""
+    """Returns how a program ended, in words."""
     if status is None:
         return f"not done after {limit} s, and ended"
     if status < 0:

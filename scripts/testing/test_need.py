@@ -1,4 +1,4 @@
-"""How programs are installed: one package manager at a time, nothing during tests, and from one complete list."""
+"""Tests the installation of programs: one at a time, not during tests, from one complete list."""
 
 import glob
 import os
@@ -10,7 +10,7 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-# A package manager that fails where another one is at work, as dpkg does, and "installs" a program.
+# A package manager that fails if another one is running, as dpkg does, and "installs" a program.
 APT = """#!/bin/sh
 mkdir "$STATE/busy" || { echo "another package manager is at work" >&2; exit 100; }
 echo "$*" >>"$STATE/calls"

@@ -1,4 +1,4 @@
-"""The runner is tried on real programs: a small crate, and tests of Node's, that do what must not pass unseen."""
+"""Tests the runner with real programs, a small crate and tests for Node, whose faults must show."""
 
 import contextlib
 import io
@@ -28,7 +28,7 @@ reelway-skip = { path = "%s/crates/skip" }
 [workspace]
 """ % ROOT
 
-# Fails at the first try, and would pass at the second.
+# Fails on the first attempt, and would pass on the second.
 ONCE = """
 fn once(name: &str) {
     let mark = std::env::temp_dir().join(name);
@@ -105,7 +105,7 @@ class TheRunner(unittest.TestCase):
         os.environ.update(self.before)
 
     def run_of(self, program, limit=60):
-        """Runs one program of the crate; the run."""
+        """Runs one program of the crate; returns the run."""
         return self.seen(lambda run: cargo.suite(run, "crate", arguments(program), cwd=self.crate), limit)
 
     def seen(self, what, limit=60):

@@ -1,4 +1,5 @@
-//! Somebody between RTSP clients and a real server, who does with its packets and answers what a test wants.
+//! A proxy between RTSP clients and a real server that alters packets and responses as a test
+//! demands.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -8,53 +9,54 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// What it does with a packet: when it goes on, in ms, and how it looks then; nothing is dropping it.
+/// Decides the fate of a packet, which it may change: returns the delay of each copy that is
+/// forwarded, in ms. An empty list drops the packet.
 pub type Deed = fn(&mut Vec<u8>, Packet) -> Vec<u64>;
 
-/// Which packet it is.
+/// Describes a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// 0 is the picture, 1 the sound.
+    /// 0 for video, 1 for audio.
     pub track: usize,
-    /// RTCP.
+    /// Whether it is RTCP.
     pub is_report: bool,
-    /// How many came before it on its way.
+    /// The number of packets before it on this socket.
     pub number: u64,
-    /// ms since the first.
+    /// Milliseconds since the first packet on this socket.
     pub at: u64,
-    /// Clients who are connected.
+    /// The number of connected clients.
     pub clients: u64,
 }
 
 impl Packet {
-    /// Whether it is RTP of the picture.
+    /// Whether it is an RTP packet of the video track.
     pub fn is_picture(self) -> bool {
         self.track == 0 && !self.is_report
     }
 }
 
-/// How somebody stands between.
+/// How the proxy behaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Manner {
-    /// What is done with packets.
+    /// What happens to packets.
     pub deed: Deed,
-    /// What becomes of the answers' heads.
+    /// How the text of responses is changed.
     pub answer: fn(String) -> String,
-    /// Every other packet of a track comes from another address.
+    /// Every other packet of a track is sent from a second address.
     pub two_senders: bool,
 }
 
-/// Hands everything on as it is.
+/// Forwards everything unchanged.
 pub const HONEST: Manner = Manner {
     deed: |_, _| vec![0],
     answer: |answer| answer,
     two_senders: false,
 };
 
-/// Somebody between clients and a server.
+/// A proxy between clients and a server.
 #[derive(Debug)]
 pub struct Between {
-    /// Where it listens.
+    /// The address on which it listens.
     pub address: SocketAddr,
     stop: Arc<AtomicBool>,
 }
@@ -62,13 +64,13 @@ pub struct Between {
 impl Drop for Between {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Wakes the one who waits for a client.
+        // Wakes the thread that waits for a client.
         TcpStream::connect(self.address).ok();
     }
 }
 
 impl Between {
-    /// Stands before `server`.
+    /// Starts a proxy in front of `server`.
     pub fn start(server: SocketAddr, manner: Manner) -> Between {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address");
@@ -165,7 +167,7 @@ fn forward(
         .set_read_timeout(Some(Duration::from_millis(2)))
         .expect("a timeout");
     let (mut bytes, mut number, mut first) = ([0; 65536], 0_u64, None);
-    // By when they are to go, and in order of coming.
+    // Keyed by due time in ms, then by order of arrival.
     let mut waiting: BTreeMap<(u64, u64), Vec<u8>> = BTreeMap::new();
     while !stop.load(Ordering::Relaxed) {
         if let Ok(read) = socket.recv(&mut bytes) {

@@ -1,4 +1,4 @@
-//! Reads a capture: pcap with nanoseconds, Ethernet, IP, UDP and TCP.
+//! Reads a packet capture: pcap with nanoseconds, Ethernet, IP, UDP and TCP.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -7,23 +7,23 @@ use anyhow::{Context, Result, ensure};
 /// A captured packet.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// When it came, in nanoseconds since 1970.
+    /// Time of capture, in nanoseconds since 1970.
     pub at: u64,
     /// Length of the IP packet in bytes.
     pub ip_len: usize,
     /// Whether it is a fragment of a longer IP packet.
     pub fragment: bool,
-    /// Whether it is UDP; else TCP.
+    /// Whether it is UDP rather than TCP.
     pub udp: bool,
-    /// From where.
+    /// The source.
     pub from: SocketAddr,
-    /// To where.
+    /// The destination.
     pub to: SocketAddr,
-    /// What is in it.
+    /// The UDP or TCP payload.
     pub payload: Vec<u8>,
 }
 
-/// All UDP and TCP packets of a capture file.
+/// Returns all UDP and TCP packets of a capture file.
 pub fn read(pcap: &[u8]) -> Result<Vec<Packet>> {
     let word = |at: usize| -> Result<u32> {
         Ok(u32::from_le_bytes(
@@ -74,7 +74,8 @@ fn ethernet(frame: &[u8], at: u64) -> Option<Packet> {
                 )))
             };
             let ip_len = 40 + usize::from(u16::from_be_bytes([*ip.get(4)?, *ip.get(5)?]));
-            // The fragment header (RFC 8200 section 4.5): 8 bytes, the first says what follows.
+            // The fragment header (RFC 8200 section 4.5) has 8 bytes; the first is the next
+            // header's type.
             let fragment = *ip.get(6)? == 44;
             let (next, head) = if fragment { (40, 48) } else { (6, 40) };
             transport(

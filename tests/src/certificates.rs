@@ -1,4 +1,4 @@
-//! Certificates for servers under test, and who signs them.
+//! Certificates for servers under test, and the authority that signs them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::films::temp_dir;
 
-/// An authority that clients may trust.
+/// A certificate authority that clients may trust.
 #[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
@@ -25,7 +25,7 @@ pub struct Certificate {
 }
 
 impl Authority {
-    /// One that nobody trusts yet.
+    /// Makes an authority that no client trusts yet.
     pub fn new() -> Authority {
         let mut about = CertificateParams::default();
         let name = &mut about.distinguished_name;
@@ -41,13 +41,13 @@ impl Authority {
         }
     }
 
-    /// Its own certificate (PEM), for those who trust it.
+    /// The authority's own certificate (PEM), for clients that trust it.
     pub fn file(&self) -> PathBuf {
         self.dir.path().join("authority.pem")
     }
 
-    /// Writes a certificate for servers at the loopback addresses of this machine into `tv.pem` and `tv.key` of a directory,
-    /// over those that are there.
+    /// Writes a certificate for servers at this machine's loopback addresses to `tv.pem` and
+    /// `tv.key` in a directory, and overwrites existing ones.
     pub fn sign(&self, into: &Path) -> Certificate {
         let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         let about = CertificateParams::new(names).expect("names");

@@ -1,4 +1,4 @@
-//! A control group that counts memory, of either version. Needs root.
+//! A control group with memory accounting, version 1 or 2. Needs root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes a group.
+    /// Creates a group.
     pub fn new(name: &str) -> Result<Cgroup> {
         let (parent, peak) = match Path::new("/sys/fs/cgroup/memory").is_dir() {
             true => ("/sys/fs/cgroup/memory", "memory.max_usage_in_bytes"),
             false => {
-                // Version 2 hands a controller on only where its parent says so.
+                // Version 2 enables a controller for children only if the parent says so.
                 fs::write("/sys/fs/cgroup/cgroup.subtree_control", "+memory").ok();
                 ("/sys/fs/cgroup", "memory.peak")
             }
@@ -29,12 +29,12 @@ impl Cgroup {
         Ok(Cgroup { dir, peak })
     }
 
-    /// Where it is.
+    /// The group's directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Most memory in bytes that it had at once, page cache included.
+    /// The peak of its memory in bytes, page cache included.
     pub fn peak(&self) -> Result<u64> {
         let path = self.dir.join(self.peak);
         Ok(fs::read_to_string(&path)
@@ -43,7 +43,7 @@ impl Cgroup {
             .parse()?)
     }
 
-    /// What the memory is made of, in words for people.
+    /// The breakdown of its memory, for people to read.
     pub fn story(&self) -> String {
         fs::read_to_string(self.dir.join("memory.stat")).unwrap_or_default()
     }
@@ -51,7 +51,7 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // The kernel takes a moment to see that the last process is gone.
+        // The kernel needs a moment to notice that the last process is gone.
         for _ in 0..50 {
             if fs::remove_dir(&self.dir).is_ok() {
                 return;

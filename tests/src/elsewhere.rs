@@ -1,5 +1,5 @@
-//! Films elsewhere: a real nginx, a server that speaks S3 (moto), and a server between that spoils
-//! answers where a test wants it to.
+//! Servers for remote films: a real nginx, a server that speaks S3 (moto), and a proxy that spoils
+//! responses as a test demands.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use crate::films::{target_dir, temp_dir};
 use crate::ports::Ports;
 use crate::{http, wait};
 
-/// A process that ends with its owner, and where it listens.
+/// A server process that is killed when dropped, and its address.
 #[derive(Debug)]
 pub struct Elsewhere {
     child: Child,
@@ -53,12 +53,12 @@ fn started(command: &mut Command, ports: Ports, dir: tempfile::TempDir) -> Elsew
     server
 }
 
-/// Starts an nginx that shows a folder and its entries.
+/// Starts an nginx that serves a folder and lists its entries.
 pub fn nginx(folder: &Path) -> Elsewhere {
     nginx_that(&format!("root {}; autoindex on;", folder.display()))
 }
 
-/// Starts an nginx with these rules for its one server.
+/// Starts an nginx with these rules for its only server.
 pub fn nginx_that(rules: &str) -> Elsewhere {
     let dir = temp_dir("nginx");
     let ports = Ports::local();
@@ -76,7 +76,7 @@ pub fn nginx_that(rules: &str) -> Elsewhere {
     );
     let path = dir.path().join("nginx.conf");
     std::fs::write(&path, config).expect("a configuration");
-    // Not on everybody's path.
+    // It is not in everybody's `PATH`.
     let program = if Path::new("/usr/sbin/nginx").exists() {
         "/usr/sbin/nginx"
     } else {
@@ -108,10 +108,11 @@ pub fn s3(bucket: &str) -> Elsewhere {
 }
 
 impl Elsewhere {
-    /// What an nginx was asked for: in each line a path, and in brackets what came as `Authorization` (`-`: nothing).
+    /// Returns nginx's requests: each line has a path and, in brackets, the value of
+    /// `Authorization` (`-` if there was none).
     pub fn asked(&self) -> String {
-        // nginx is a single process here and logs a request only after it has sent the answer. So once it answers
-        // this one, all requests that it answered before are in the log.
+        // nginx is a single process here and logs a request only after it has sent the response. So
+        // once it responds to this request, the log has all earlier ones.
         const LAST: &str = "/the-last-request";
         http::get(self.at, LAST).expect("nginx answers");
         let log = std::fs::read_to_string(self.dir.path().join("asked")).expect("nginx has a log");
@@ -119,7 +120,7 @@ impl Elsewhere {
         lines.map(|line| format!("{line}\n")).collect()
     }
 
-    /// PUTs an object or, by its name alone, a bucket.
+    /// PUTs an object, or a bucket if the path is just its name.
     #[track_caller]
     pub fn put(&self, path: &str, bytes: &[u8]) {
         let signed = [(
@@ -130,37 +131,37 @@ impl Elsewhere {
         assert_eq!(answer.status, 200, "{}", answer.text());
     }
 
-    /// Ends it as a crash would.
+    /// Kills the process, as a crash would.
     pub fn kill(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-/// What is done to an answer.
+/// What is wrong with a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spoil {
     /// Nothing.
     Not,
-    /// The connection is cut after so many bytes of the body.
+    /// The connection is closed after this many bytes of the body.
     Cut(usize),
-    /// Nothing comes after so many bytes of the body, as long as this is wanted.
+    /// Nothing follows this many bytes of the body until the client closes the connection.
     Stall(usize),
-    /// It takes so long until anything comes.
+    /// The response is delayed by this time.
     Slow(Duration),
-    /// The range is told, and sent, one byte too early.
+    /// The range that is announced and sent begins one byte too early.
     WrongRange,
-    /// All of the film, with status 200.
+    /// The whole film is sent, with status 200.
     NoRange,
-    /// This is the entity tag.
+    /// The entity tag is replaced by this one.
     Tag(&'static str),
-    /// This is the status, without a body.
+    /// The status is this one, and there is no body.
     Status(u16),
 }
 
 type Plan = Box<dyn FnMut(&str, Option<u64>) -> Spoil + Send>;
 
-/// A server that gives what another one gives, spoilt.
+/// A proxy that spoils the responses of another server.
 pub struct Spoiler {
     /// Its address.
     pub at: SocketAddr,
@@ -178,7 +179,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Spoiler {
-    /// Stands in front of `upstream`, and spoils nothing yet.
+    /// Starts a proxy in front of `upstream`, which spoils nothing at first.
     pub fn of(upstream: SocketAddr) -> Spoiler {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let at = listener.local_addr().expect("an address");
@@ -194,19 +195,20 @@ impl Spoiler {
                     return;
                 }
                 let its = Arc::clone(&its);
-                // A client that went away is nobody's trouble here.
+                // A client that closes the connection early is no failure here.
                 std::thread::spawn(move || drop(its.answer(stream)));
             }
         });
         Spoiler { at, shared }
     }
 
-    /// From now on it stands in front of this server.
+    /// Sets the server for further requests.
     pub fn leads_to(&self, upstream: SocketAddr) {
         *lock(&self.shared.upstream) = upstream;
     }
 
-    /// From now on `plan` says, by the path and the range's first byte, how each answer is spoilt.
+    /// Sets the function that decides, by the path and the first byte of the range, how each
+    /// further response is spoilt.
     pub fn spoil(&self, plan: impl FnMut(&str, Option<u64>) -> Spoil + Send + 'static) {
         *lock(&self.shared.plan) = Box::new(plan);
     }
@@ -215,7 +217,7 @@ impl Spoiler {
 impl Drop for Spoiler {
     fn drop(&mut self) {
         self.shared.closed.store(true, Ordering::SeqCst);
-        // Ends the wait for a connection.
+        // Wakes the thread that waits for a connection.
         TcpStream::connect(self.at).ok();
     }
 }
@@ -259,7 +261,7 @@ impl Shared {
             headers.retain(|(name, _)| name != "range");
         }
         if let Spoil::Tag(_) = spoil {
-            // Whoever has changed a film answers to no condition of the old one as it did.
+            // A server whose film has changed no longer satisfies conditions on the old version.
             headers.retain(|(name, _)| !name.starts_with("if-"));
         }
         let given: Vec<(&str, &str)> = headers
@@ -293,7 +295,7 @@ impl Shared {
         }
         let mut stream = reader.into_inner();
         if let Spoil::Slow(time) = spoil {
-            // Or until the other side has enough of it.
+            // Waits, but returns early if the client closes the connection.
             stream.set_read_timeout(Some(time))?;
             if let Ok(0) = stream.read(&mut [0]) {
                 return Ok(());
@@ -306,7 +308,7 @@ impl Shared {
         };
         stream.write_all(&answer.body[..sent])?;
         if let Spoil::Stall(_) = spoil {
-            // Until the other side has enough of it.
+            // Waits until the client closes the connection.
             stream.set_read_timeout(Some(Duration::from_secs(60)))?;
             while stream.read(&mut [0; 64])? > 0 {}
         }

@@ -1,5 +1,4 @@
-//! A disk that breaks: a file system with one film, in user space, whose reads fail where a test
-//! wants them to.
+//! A faulty disk: a FUSE file system with one film whose reads fail as a test demands.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -23,7 +22,7 @@ struct Faults {
     ends_at: AtomicU64,
     stalls_from: AtomicU64,
     at_once: AtomicU64,
-    /// Bytes of the film that were read.
+    /// The number of the film's bytes that were read.
     given: AtomicU64,
 }
 
@@ -37,8 +36,8 @@ pub struct FaultyDisk {
 }
 
 impl FaultyDisk {
-    /// Mounts a file system in which `film` is the only file, under its own name. It is whole
-    /// until [`FaultyDisk::break_from`].
+    /// Mounts a file system whose only file is `film`, under its own name. It has no faults at
+    /// first.
     pub fn with(film: &Path) -> Result<FaultyDisk> {
         let mount_point = crate::films::temp_dir("faulty");
         let never = || AtomicU64::new(u64::MAX);
@@ -76,32 +75,32 @@ impl FaultyDisk {
         })
     }
 
-    /// The directory with the film.
+    /// The directory that contains the film.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Bytes of the film that were read so far.
+    /// The number of the film's bytes that were read so far.
     pub fn given(&self) -> u64 {
         self.faults.given.load(Ordering::Relaxed)
     }
 
-    /// From now on reads that reach past this byte of the film fail.
+    /// From now on, reads that extend beyond this byte of the film fail.
     pub fn break_from(&self, byte: u64) {
         self.faults.broken_from.store(byte, Ordering::Relaxed);
     }
 
-    /// From now on there is nothing past this byte, whatever the length says.
+    /// From now on, reads return nothing beyond this byte, although the file's length is unchanged.
     pub fn end_at(&self, byte: u64) {
         self.faults.ends_at.store(byte, Ordering::Relaxed);
     }
 
-    /// From now on reads that reach past this byte last until it is another (at most a minute).
+    /// From now on, reads that extend beyond this byte block until it is changed (60 s at most).
     pub fn stall_from(&self, byte: u64) {
         self.faults.stalls_from.store(byte, Ordering::Relaxed);
     }
 
-    /// From now on a read gives no more than so many bytes.
+    /// From now on, a read returns at most this many bytes.
     pub fn give_at_once(&self, bytes: u64) {
         self.faults.at_once.store(bytes, Ordering::Relaxed);
     }
@@ -109,7 +108,7 @@ impl FaultyDisk {
 
 impl Drop for FaultyDisk {
     fn drop(&mut self) {
-        // What still waits would hold up the unmounting.
+        // Blocked reads would hold up the unmounting.
         self.stall_from(u64::MAX);
         if let Some(session) = self.session.take() {
             session.umount_and_join().ok();
@@ -167,7 +166,7 @@ impl Filesystem for Disk {
     }
 
     fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        // Past the page cache: every read comes here, in the size in which it was asked.
+        // Bypasses the page cache, so that every read arrives here with its original size.
         reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
     }
 

@@ -1,4 +1,4 @@
-//! A small HTTP client: what a test needs to see of an answer, and no more.
+//! A small HTTP client, with just what tests need to see of a response.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Response {
     /// Status code.
@@ -37,8 +37,8 @@ pub fn get(server: SocketAddr, path: &str) -> Result<Response> {
     request(server, "GET", path, &[])
 }
 
-/// A request with a body, on a connection of its own. A server that answers before it has all of the
-/// body is listened to.
+/// Sends a request with a body on a new connection. Also reads a response that the server sends
+/// before it has received the whole body.
 pub fn send(
     server: SocketAddr,
     method: &str,
@@ -47,7 +47,7 @@ pub fn send(
     body: &[u8],
 ) -> Result<Response> {
     let mut stream = begin(server, method, path, headers, body.len() as u64)?;
-    // Told by the answer, if it went wrong.
+    // If this fails, the response explains why.
     let _ = stream.write_all(body);
     read(&mut BufReader::new(stream), false)
 }
@@ -71,7 +71,7 @@ pub fn begin(
     Ok(stream)
 }
 
-/// A request without a body, on a connection of its own.
+/// Sends a request without a body on a new connection.
 pub fn request(
     server: SocketAddr,
     method: &str,
@@ -95,7 +95,7 @@ pub fn request(
     read(&mut BufReader::new(stream), method == "HEAD")
 }
 
-/// Reads one answer.
+/// Reads one response.
 pub fn read(from: &mut impl BufRead, head: bool) -> Result<Response> {
     let mut line = String::new();
     from.read_line(&mut line)?;

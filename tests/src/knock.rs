@@ -1,5 +1,5 @@
-//! Newcomers at admission: clients that ask to watch over RTSP or HTTP, from any address of this machine, and the
-//! answers they get.
+//! Newcomers at admission: clients that ask to watch over RTSP or HTTP from any address of this
+//! machine, and the responses they get.
 
 use std::io::{BufReader, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -11,7 +11,7 @@ use crate::http;
 use crate::rtsp::{Client, Response, Rtp};
 use crate::server::Server;
 
-/// A connection from this address.
+/// Connects from this address.
 fn connect(from: IpAddr, to: SocketAddr) -> TcpStream {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, None).expect("a socket");
     socket
@@ -26,7 +26,8 @@ fn connect(from: IpAddr, to: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Plays all tracks of a film over RTSP on one connection: the viewer's connection, or the answer that refused it.
+/// Plays all tracks of a film over RTSP on one connection. Returns the connection, or the response
+/// that refused the viewer.
 #[track_caller]
 pub fn watch(server: &Server, title: &str, from: IpAddr) -> Result<Client, Response> {
     let url = server.rtsp_url(title);
@@ -63,7 +64,8 @@ pub fn get(server: &Server, path: &str, from: IpAddr) -> http::Response {
         .unwrap_or_else(|error| panic!("GET {path}: {error:#}\n{}", server.log()))
 }
 
-/// Receives this many packets of a viewer's first track, and counts the packets that are missing between them.
+/// Receives this many packets of the first track, and returns the number of packets missing between
+/// them.
 #[track_caller]
 pub fn missing(client: &mut Client, packets: usize) -> usize {
     let (mut missing, mut last) = (0, None::<u16>);
@@ -84,7 +86,7 @@ pub fn missing(client: &mut Client, packets: usize) -> usize {
     missing
 }
 
-/// The value of an answer's `Retry-After`, in seconds.
+/// Parses the value of `Retry-After`, in seconds.
 #[track_caller]
 pub fn retry_after(header: &str) -> u64 {
     let seconds = header.parse();

@@ -1,12 +1,13 @@
-//! Tests in the lab's kernel (`lab/README.md`), which check by themselves and say what they saw.
+//! Runs tests in the lab's kernel (`lab/README.md`); they check their results and print what they
+//! saw.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Runs one. Its kernel is there already: nothing is fetched during a test.
+/// Runs a test. Its kernel must exist already: tests do not download anything.
 ///
 /// # Panics
-/// It fails.
+/// Panics if the test fails.
 #[track_caller]
 pub fn run(test: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -1,13 +1,14 @@
-//! What the end-to-end tests share: films made to order ([`films`], [`boxes`]), what others' tools see in them
-//! ([`probe`]), a server of our own under test ([`server`]), real players ([`players`]), small clients that see every
-//! byte ([`http`], [`rtsp`]), one that acknowledges them before they come ([`optimist`]), newcomers at admission
-//! ([`knock`]), a tier to be filled ([`tier`]), recordings that grow ([`recording`]), and the surroundings: two hosts
-//! and a cable with a capture ([`network`], [`capture`]), a control group that counts memory ([`cgroup`]), a disk that
-//! breaks ([`faulty`]), servers that films lie on ([`elsewhere`]), somebody between viewers and a server who harms what
-//! passes ([`between`]), a kernel of its own ([`lab`]); the yardstick as a command ([`yardstick`]), certificates
-//! ([`certificates`]), and ports that no other test has ([`ports`]).
+//! What the end-to-end tests share: films made to order ([`films`], [`boxes`]), what other tools
+//! find in them ([`probe`]), a Reelway server under test ([`server`]), real players ([`players`]),
+//! small clients that see every byte ([`http`], [`rtsp`]), one that acknowledges bytes before they
+//! arrive ([`optimist`]), newcomers at admission ([`knock`]), filling a tier ([`tier`]) and growing
+//! recordings ([`recording`]). For the surroundings: two hosts connected by a cable with a capture
+//! ([`network`], [`capture`]), a control group with memory accounting ([`cgroup`]), a faulty disk
+//! ([`faulty`]), servers for remote films ([`elsewhere`]), a proxy that alters packets
+//! ([`between`]) and a separate kernel ([`lab`]). Furthermore the yardstick as a command
+//! ([`yardstick`]), certificates ([`certificates`]) and ports that no other test has ([`ports`]).
 //!
-//! Nothing here shares code with the server's data path: a mistake in both would go unseen.
+//! Nothing here shares code with the server's data path: a mistake in both would go unnoticed.
 #![forbid(unsafe_code)]
 
 pub mod between;

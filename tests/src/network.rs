@@ -1,5 +1,5 @@
-//! Two hosts with a cable between them: network namespaces and a veth pair, and a capture of all
-//! that comes over the cable. Needs root.
+//! Two hosts connected by a cable: network namespaces and a veth pair, with a capture of all
+//! traffic on the cable. Needs root.
 
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,7 +15,7 @@ use crate::capture::Packet;
 use crate::players::{Running, start};
 use crate::wait;
 
-/// A server's and a viewer's host. Removed when dropped; drop what runs in them before.
+/// A server's and a viewer's host. Removed when dropped; drop everything that runs in them first.
 #[derive(Debug)]
 pub struct Network {
     server: String,
@@ -34,9 +34,9 @@ pub const VIEWER_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0x99, 0, 0, 0, 0,
 pub const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 99, 0, 3));
 
 impl Network {
-    /// Makes the hosts and the cable.
+    /// Creates the hosts and the cable.
     ///
-    /// Panics where that is not allowed: these tests need root.
+    /// Panics without permission to do so: these tests need root.
     pub fn new() -> Network {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -53,11 +53,11 @@ impl Network {
         ));
         for (host, address, v6) in [(server, SERVER, SERVER_V6), (viewer, VIEWER, VIEWER_V6)] {
             ip(&format!("-n {host} addr add {address}/24 dev wire"));
-            // Without duplicate detection, which takes its time.
+            // Duplicate address detection takes too long.
             ip(&format!("-n {host} addr add {v6}/64 dev wire nodad"));
             ip(&format!("-n {host} link set lo up"));
-            // A veth passes on what the kernel would cut into packets only for a real card: it is
-            // to be cut before, so that the capture sees what a cable would carry.
+            // A veth passes on large packets that the kernel would split only for a real card. They
+            // must be split before, so that the capture shows what a cable would carry.
             ip(&format!("-n {host} link set wire gso_max_segs 1 up"));
             on_one_processor(host);
         }
@@ -85,13 +85,13 @@ impl Network {
         inside(&self.server, what)
     }
 
-    /// Runs a command (words between spaces) on the server's host; what it says.
+    /// Runs a command (words between spaces) on the server's host, and returns its output.
     #[track_caller]
     pub fn on_server(&self, command: &str) -> String {
         run_in(&self.server, command)
     }
 
-    /// Runs a command (words between spaces) on the viewer's host; what it says.
+    /// Runs a command (words between spaces) on the viewer's host, and returns its output.
     #[track_caller]
     pub fn on_viewer(&self, command: &str) -> String {
         run_in(&self.viewer, command)
@@ -102,7 +102,7 @@ impl Network {
         ip(&format!("-n {} link set wire down", self.viewer));
     }
 
-    /// Begins to capture what comes over the cable at the viewer's end.
+    /// Begins to capture what arrives at the viewer's end of the cable.
     #[track_caller]
     pub fn capture(&self) -> Capture {
         let file = crate::films::temp_dir("capture");
@@ -172,9 +172,10 @@ fn inside<T: Send>(host: &str, what: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// What comes over the cable is taken by one processor. Where two take the end of a handshake and the request behind it at
-/// the same time, one of them may find neither the half-open connection nor the open one and reset it (Linux 6.18: 50 of
-/// 403,146 connections over a narrow link, to a server that was nothing but `accept` and `send`; none of 709,328 like this).
+/// Lets a single processor receive what arrives over the cable. If two process the end of a
+/// handshake and the following request at the same time, one of them may find neither the half-open
+/// connection nor the open one and reset it (Linux 6.18: 50 of 403,146 connections over a narrow
+/// link, to a server that was just `accept` and `send`; none of 709,328 with one processor).
 #[track_caller]
 fn on_one_processor(host: &str) {
     let set = "echo 1 > /sys/class/net/wire/queues/rx-0/rps_cpus";
@@ -213,9 +214,9 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Ends the capture: all packets in order. Fails when tcpdump lost some.
+    /// Ends the capture and returns all packets in order. Fails if tcpdump lost some.
     pub fn finish(self) -> Result<Vec<Packet>> {
-        // What came just now is still on its way through tcpdump.
+        // The most recent packets are still on their way through tcpdump.
         std::thread::sleep(Duration::from_millis(200));
         self.tcpdump.signal("INT");
         let ran = self.tcpdump.finish(Duration::from_secs(20));

@@ -1,6 +1,7 @@
-//! A TCP client that acknowledges bytes before they have come (optimistic acknowledgements): to the server's kernel they have
-//! arrived, while they still wait in a queue. It speaks just enough TCP (RFC 9293) over a raw socket, so it needs root and a
-//! host of its own, whose kernel must not answer in its place.
+//! A TCP client that acknowledges bytes before they arrive (optimistic acknowledgements): the
+//! server's kernel believes that they have arrived while they still wait in a queue. It speaks just
+//! enough TCP (RFC 9293) over a raw socket. So it needs root and a separate host, whose kernel must
+//! not respond in its place.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -17,17 +18,18 @@ const TCP: usize = 20;
 const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
-/// Bytes of data in a segment, as on Ethernet.
+/// Bytes of data per segment, as on Ethernet.
 const SEGMENT: u32 = 1460;
-/// So many segments ahead of what has come it acknowledges: what has not been sent yet, the server ignores.
+/// How many segments beyond the received ones are acknowledged. The server ignores acknowledgements
+/// of what it has not sent yet.
 const AHEAD: [u32; 8] = [0, 2, 8, 16, 32, 64, 128, 256];
-/// The number of its first byte.
+/// The initial sequence number.
 const FIRST: u32 = 1_000_000;
 
-/// A piece of an answer, which begins with its head: from which byte, and what.
+/// A piece of a response: its offset in the response, headers included, and its bytes.
 pub type Piece = (usize, Vec<u8>);
 
-/// A segment that came.
+/// A segment that was received.
 struct Segment<'a> {
     port: u16,
     seq: u32,
@@ -36,7 +38,7 @@ struct Segment<'a> {
 }
 
 impl<'a> Segment<'a> {
-    /// Of a packet with its IP header; `None`: it is none of this server's.
+    /// Parses a packet with its IP header; `None` if it is not from this server.
     fn of(packet: &'a [u8], server: SocketAddrV4) -> Option<Segment<'a>> {
         let head = usize::from(packet.first()? & 15) * 4;
         let length = usize::from(u16::from_be_bytes([*packet.get(2)?, *packet.get(3)?]));
@@ -75,7 +77,8 @@ impl Client {
         segment.extend(data);
         let sum = checksum(*self.from.ip(), *self.to.ip(), &segment);
         segment[16..18].copy_from_slice(&sum.to_be_bytes());
-        // A raw socket does not wait for room. Acknowledgements without any are lost, as on a network.
+        // A raw socket does not wait for buffer space. Acknowledgements that find none are lost, as
+        // on a network.
         match self.socket.write_all(&segment) {
             Err(error)
                 if error.raw_os_error() == Some(Errno::ENOBUFS as i32)
@@ -86,7 +89,7 @@ impl Client {
     }
 }
 
-/// RFC 9293, section 3.1.
+/// Computes the TCP checksum (RFC 9293, section 3.1).
 fn checksum(from: Ipv4Addr, to: Ipv4Addr, segment: &[u8]) -> u16 {
     let pseudo = [from.octets(), to.octets()].concat();
     let of = |bytes: &[u8]| -> u32 {
@@ -101,11 +104,11 @@ fn checksum(from: Ipv4Addr, to: Ipv4Addr, segment: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// Asks a server for a path. The result is what came of its answer until nothing came any more for a second, or its time was
-/// over; what was lost on the way is missing.
+/// Requests a path from a server. Returns the pieces of the response that arrived until nothing
+/// more arrived for a second, or the limit was over; lost pieces are missing.
 ///
 /// # Panics
-/// There are no raw sockets here, or the server does not answer.
+/// Panics if raw sockets are not available or the server does not respond.
 #[track_caller]
 pub fn get(from: SocketAddrV4, server: SocketAddrV4, path: &str, limit: Duration) -> Vec<Piece> {
     let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::TCP)).expect("a raw socket");
@@ -124,13 +127,13 @@ pub fn get(from: SocketAddrV4, server: SocketAddrV4, path: &str, limit: Duration
         from,
         to: server,
     };
-    // The largest segment, and a window of 65535 times 128 bytes.
+    // The maximum segment size, and a window of 65535 times 128 bytes.
     let [high, low] = (SEGMENT as u16).to_be_bytes();
     client.send((FIRST, 0), SYN, &[2, 4, high, low, 3, 3, 7, 0], &[]);
 
     let (mut pieces, mut packet) = (Vec::new(), vec![0; 1 << 16]);
     let request = format!("GET {path} HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n\r\n");
-    // The number of the answer's first byte, and how far it has come.
+    // The sequence number of the response's first byte, and how much of the response has arrived.
     let (mut first, mut end) = (None, 0u32);
     let deadline = Deadline::after(limit);
     while !deadline.over() {

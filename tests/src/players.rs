@@ -1,5 +1,5 @@
-//! Real players, run with a time limit. A player that is not installed fails the test that names
-//! it: a test that passes because it did nothing proves nothing.
+//! Real players, run with a time limit. A test fails if its player is not installed: a test that
+//! passes because it did nothing proves nothing.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -14,10 +14,10 @@ use tempfile::TempDir;
 use crate::films::temp_dir;
 use crate::wait::Deadline;
 
-/// How a program ended and what it said.
+/// How a program ended, and its output.
 #[derive(Debug)]
 pub struct Ran {
-    /// How it ended; `None` when it was stopped because its time was over.
+    /// The exit status; `None` if it was killed at the time limit.
     pub status: Option<ExitStatus>,
     /// Standard output.
     pub out: Vec<u8>,
@@ -26,7 +26,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// Fails unless the program ended by itself and content.
+    /// Panics unless the program ended by itself and successfully.
     #[track_caller]
     pub fn expect(self, what: &str) -> Ran {
         match self.status {
@@ -40,7 +40,7 @@ impl Ran {
         }
     }
 
-    /// The last lines of standard error and output.
+    /// The last lines of standard error and standard output.
     pub fn tail(&self) -> String {
         let last = |text: &str| {
             text.chars()
@@ -59,7 +59,7 @@ impl Ran {
     }
 }
 
-/// A program that runs; killed when dropped.
+/// A running program; killed when dropped.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -68,9 +68,9 @@ pub struct Running {
     err: File,
 }
 
-/// Starts `command` with its output kept.
+/// Starts `command` and captures its output.
 ///
-/// Panics when the program is not there.
+/// Panics if the program does not exist.
 #[track_caller]
 pub fn start(mut command: Command) -> Running {
     let name = command.get_program().to_string_lossy().into_owned();
@@ -90,14 +90,14 @@ pub fn start(mut command: Command) -> Running {
     }
 }
 
-/// Runs `command` to its end, at most for `limit`.
+/// Runs `command` to its end, for `limit` at most.
 #[track_caller]
 pub fn run(command: Command, limit: Duration) -> Ran {
     start(command).finish(limit)
 }
 
 impl Running {
-    /// Waits for the end, at most for `limit`; then the program is killed.
+    /// Waits for the program to end, for `limit` at most; then kills it.
     pub fn finish(mut self, limit: Duration) -> Ran {
         let deadline = Deadline::after(limit);
         let mut pause = Duration::from_millis(2);
@@ -125,7 +125,7 @@ impl Running {
             .is_none()
     }
 
-    /// What it wrote to standard error so far.
+    /// What it has written to standard error so far.
     pub fn said(&self) -> String {
         String::from_utf8_lossy(&contents(&self.err)).into_owned()
     }
@@ -157,14 +157,14 @@ impl Drop for Running {
 }
 
 fn contents(file: &File) -> Vec<u8> {
-    // By offset: the position is shared with the program that writes.
+    // Reads by offset: the position is shared with the program that writes.
     let mut bytes = vec![0; file.metadata().map_or(0, |data| data.len() as usize)];
     let read = file.read_at(&mut bytes, 0).unwrap_or(0);
     bytes.truncate(read);
     bytes
 }
 
-/// ffmpeg with these arguments, quiet but for errors.
+/// Returns ffmpeg with these arguments; it prints nothing but errors.
 pub fn ffmpeg<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new("ffmpeg");
     command
@@ -173,15 +173,15 @@ pub fn ffmpeg<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Comman
     command
 }
 
-/// ffprobe with these arguments, quiet but for errors.
+/// Returns ffprobe with these arguments; it prints nothing but errors.
 pub fn ffprobe<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new("ffprobe");
     command.args(["-v", "error"]).args(arguments);
     command
 }
 
-/// A viewer of `tests/players`, which takes these steps. Not `gst-launch-1.0`: it ends with an error where it is told to end
-/// in the moment in which rtspsrc sends PAUSE.
+/// Returns a viewer from `tests/players` that performs these steps. Not `gst-launch-1.0`: that ends
+/// with an error if it is asked to stop at the moment when rtspsrc sends PAUSE.
 pub fn scripted(script: &str, url: &str, protocol: &str, steps: &[&str]) -> Command {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("players")
@@ -195,8 +195,8 @@ pub fn scripted(script: &str, url: &str, protocol: &str, steps: &[&str]) -> Comm
     command
 }
 
-/// VLC without a face, which ends with the stream. VLC refuses to run as root; then it runs as
-/// nobody.
+/// Returns VLC without a user interface, which ends with the stream. VLC refuses to run as root;
+/// tests that run as root start it as nobody.
 pub fn vlc<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let root =
         std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").expect("/proc")) == 0;
@@ -215,8 +215,8 @@ pub fn vlc<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     command
 }
 
-/// What VLC gets of `url` from a time on, in seconds, as a transport stream, which goes with its directory. As it ends,
-/// VLC leaves out the last few pictures, of a local file too.
+/// Records what VLC plays of `url` from `start`, in seconds, as a transport stream; returns its
+/// path and directory. At the end, VLC leaves out the last few pictures, of local files too.
 pub fn vlc_records(url: &str, start: f64) -> (PathBuf, TempDir) {
     let dir = temp_dir("vlc");
     // VLC runs as nobody.

@@ -1,29 +1,30 @@
-//! Ports for what a test starts. No other test has them, in this process or in another, as long as the value lives: a port
-//! that is only looked for, and let go until a program binds it, may be somebody else's by then.
+//! Ports for what a test starts. No other test, in this process or another, has them as long as the
+//! value exists. A port that is only found free, and released until a program binds it, may be
+//! taken by then.
 
 use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 
 use crate::films::target_dir;
 
-/// Ports that belong together.
+/// The number of ports per value.
 const PORTS: u16 = 8;
 
-/// Eight ports in a row, the first of them even.
+/// Eight consecutive ports, the first of which is even.
 #[derive(Debug)]
 pub struct Ports {
-    /// The first of them.
+    /// The first port.
     pub first: u16,
     _lock: File,
 }
 
 impl Ports {
-    /// Ports that are free at an address of this machine. Without one, they are only kept from other tests: they are for a
-    /// machine or a namespace of its own.
+    /// Takes ports that are free at an address of this machine. Without an address, they are only
+    /// reserved among tests: for a separate machine or namespace.
     pub fn take(address: Option<IpAddr>) -> Ports {
         let dir = target_dir().join("test-tmp/ports");
         fs::create_dir_all(&dir).expect("a directory for port locks");
-        // Below the ports that Linux gives to clients (32768), above the well-known ones.
+        // Below the ports that Linux gives to clients (from 32768), above the well-known ones.
         for first in (20000..32000).step_by(usize::from(PORTS)) {
             let lock = File::create(dir.join(first.to_string())).expect("a port lock");
             if lock.try_lock().is_err() {
@@ -41,12 +42,12 @@ impl Ports {
         panic!("no free ports between 20000 and 32000");
     }
 
-    /// Ports that are free at 127.0.0.1.
+    /// Takes ports that are free at 127.0.0.1.
     pub fn local() -> Ports {
         Ports::take(Some(Ipv4Addr::LOCALHOST.into()))
     }
 
-    /// The first port at 127.0.0.1.
+    /// The address of the first port at 127.0.0.1.
     pub fn at(&self) -> SocketAddr {
         SocketAddr::from((Ipv4Addr::LOCALHOST, self.first))
     }

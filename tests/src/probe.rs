@@ -1,4 +1,4 @@
-//! What ffprobe and ffmpeg see in a film or a stream.
+//! What ffprobe and ffmpeg find in a film or a stream.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,7 +11,8 @@ use crate::players::{ffmpeg, ffprobe, run};
 /// A stream with its packets.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    /// track_ID of an MP4 film; where ffprobe tells none, the stream's number from 1, as ffmpeg writes tracks of Matroska.
+    /// track_ID of an MP4 film; if ffprobe reports none, the stream's number from 1, as ffmpeg
+    /// numbers tracks of Matroska.
     pub id: u32,
     /// `video`, `audio`, …
     pub kind: String,
@@ -19,9 +20,9 @@ pub struct Stream {
     pub codec: String,
     /// `avc1`, `mp4a`, …
     pub tag: String,
-    /// Ticks a second of times.
+    /// Ticks per second of times.
     pub timescale: u32,
-    /// `language` of its tags.
+    /// The `language` tag.
     pub language: Option<String>,
     /// Packets in file order.
     pub packets: Vec<Packet>,
@@ -30,21 +31,21 @@ pub struct Stream {
 /// A packet: a sample of an MP4 film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Presentation time in ticks; the decode time where ffprobe has none.
+    /// Presentation time in ticks; the decode time if ffprobe reports none.
     pub pts: i64,
-    /// Whether ffprobe has a presentation time.
+    /// Whether ffprobe reports a presentation time.
     pub has_pts: bool,
     /// Decode time in ticks.
     pub dts: i64,
-    /// Ticks it lasts.
+    /// Duration in ticks.
     pub duration: i64,
-    /// Where it lies in the file.
+    /// Offset in the file.
     pub pos: Option<u64>,
     /// Length in bytes.
     pub size: u32,
-    /// A decoder may start here.
+    /// Whether a decoder may start here.
     pub key: bool,
-    /// Decoded only because others need it, not shown.
+    /// Whether it is decoded only because others depend on it, and not shown.
     pub discard: bool,
 }
 
@@ -77,16 +78,16 @@ struct RawStream {
     tags: std::collections::HashMap<String, String>,
 }
 
-/// How ffprobe is to take the edit list.
+/// How ffprobe treats the edit list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edits {
-    /// Apply it: times are presentation times, samples outside it are left out or marked.
+    /// Applies it: times are presentation times, samples outside it are left out or marked.
     Apply,
-    /// Ignore it: all samples, times of the media.
+    /// Ignores it: all samples, with media times.
     Ignore,
 }
 
-/// The streams and packets of a film.
+/// Returns the streams and packets of a film.
 #[track_caller]
 pub fn streams(film: &Path, edits: Edits) -> Vec<Stream> {
     let mut arguments: Vec<OsString> = ["-of", "json", "-show_packets", "-show_streams"]
@@ -135,12 +136,12 @@ pub fn streams(film: &Path, edits: Edits) -> Vec<Stream> {
     streams
 }
 
-/// One line of ffmpeg's `framehash`: a decoded frame, or a packet where the stream is copied.
+/// One line of ffmpeg's `framehash`: a decoded frame, or a packet if the stream is copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hashed {
-    /// Presentation time in seconds times the stream's timescale.
+    /// Presentation time in ticks of the stream's timescale.
     pub pts: i64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Hash of the bytes.
     pub hash: String,
@@ -149,9 +150,9 @@ pub struct Hashed {
 /// A stream as hashes.
 #[derive(Clone, Debug, Default)]
 pub struct Hashes {
-    /// Ticks a second of the times.
+    /// Ticks per second of the times.
     pub timescale: f64,
-    /// Frames or packets in the order they came.
+    /// Frames or packets in order of arrival.
     pub frames: Vec<Hashed>,
 }
 
@@ -196,38 +197,40 @@ impl Hashes {
     }
 }
 
-/// What one pass of ffmpeg over a film or an address got from it.
+/// What ffmpeg received from a film or an address in one pass.
 #[derive(Clone, Debug, Default)]
 pub struct Received {
-    /// NAL units of the picture in order, without access unit delimiters and parameter sets; hashes of whole pictures where a
-    /// codec has no form in which its pictures follow each other.
+    /// The video's NAL units in order, without access unit delimiters and parameter sets; hashes of
+    /// whole pictures for a codec without an elementary stream format.
     pub nals: Vec<Vec<u8>>,
-    /// Packets of the picture as they came: times of access units.
+    /// Packets of the video in order of arrival: times of access units.
     pub pictures: Hashes,
     /// Decoded pictures.
     pub frames: Hashes,
-    /// Packets of the sound as they came: access units.
+    /// Packets of the audio in order of arrival: access units.
     pub sound: Hashes,
 }
 
-/// What is wanted of [`receive`].
+/// What [`receive`] is to do.
 #[derive(Clone, Debug)]
 pub struct Wanted<'a> {
-    /// Arguments before `-i`, as `-rtsp_transport tcp`.
+    /// Arguments before `-i`, such as `-rtsp_transport tcp`.
     pub before: &'a [&'a str],
-    /// What to read.
+    /// The input.
     pub input: &'a str,
-    /// Its codec as ffmpeg names it, for those of H.264, H.265, MPEG-1 and MPEG-2; `None`: its parts are not wanted.
+    /// The video codec as ffmpeg names it, for H.264, H.265, MPEG-1 and MPEG-2; `None` if the
+    /// video's parts are not needed.
     pub picture: Option<&'a str>,
-    /// Whether there is sound.
+    /// Whether to receive audio.
     pub sound: bool,
-    /// Whether pictures are to be decoded.
+    /// Whether to decode pictures.
     pub decode: bool,
-    /// Longest time it may take.
+    /// The time limit.
     pub limit: Duration,
 }
 
-/// The hashes of the decoded frames of a stream of a film or an address, as ffmpeg names it (`0:v:0`).
+/// Returns the hashes of the decoded frames of a stream of a film or an address; ffmpeg's name of
+/// the stream, such as `0:v:0`.
 #[track_caller]
 pub fn decoded(input: &str, stream: &str) -> Vec<String> {
     let arguments = ["-v", "error", "-i", input, "-map", stream];
@@ -241,7 +244,7 @@ pub fn decoded(input: &str, stream: &str) -> Vec<String> {
     lines.filter_map(hash).collect()
 }
 
-/// Whether datagrams get lost if somebody keeps the thread that receives them.
+/// Whether datagrams get lost if the thread that receives them is held up.
 fn is_over_udp(wanted: &Wanted) -> bool {
     wanted.before.contains(&"udp")
 }
@@ -263,7 +266,7 @@ pub fn receive(wanted: &Wanted) -> Received {
         output(&["-map", "0:v:0", "-c", "copy", "-f", codec], "nals");
     }
     if wanted.picture.is_some() {
-        // ffmpeg does not see where decoders of VP9 over RTP may start.
+        // ffmpeg does not recognise where decoders of VP9 over RTP may start.
         output(
             &[
                 "-map",
@@ -290,7 +293,7 @@ pub fn receive(wanted: &Wanted) -> Received {
         "-hash",
         "md5",
     ];
-    // Where pictures follow each other in a file of their own, they are decoded when all have come.
+    // Codecs with an elementary stream format are decoded after everything has arrived.
     let later = stream.filter(|_| wanted.decode && is_over_udp(wanted));
     if wanted.decode && later.is_none() {
         output(&decoded, "frames");
@@ -341,7 +344,8 @@ pub fn receive(wanted: &Wanted) -> Received {
     }
 }
 
-/// The NAL units of a byte stream (Annex B), without access unit delimiters and parameter sets.
+/// Splits a byte stream (Annex B) into NAL units, without access unit delimiters and parameter
+/// sets.
 fn split_nals(stream: &[u8], hevc: bool) -> Vec<Vec<u8>> {
     let mut starts = Vec::new();
     let mut at = 0;
@@ -356,7 +360,7 @@ fn split_nals(stream: &[u8], hevc: bool) -> Vec<Vec<u8>> {
     for (n, &start) in starts.iter().enumerate() {
         let end = starts.get(n + 1).map_or(stream.len(), |next| next - 3);
         let mut nal = &stream[start..end];
-        // The zero byte of a four-byte start code, and trailing zeros, which no NAL ends with.
+        // The zero byte of a four-byte start code, and trailing zeros: no NAL unit ends with one.
         while let [rest @ .., 0] = nal {
             nal = rest;
         }
@@ -372,8 +376,9 @@ fn split_nals(stream: &[u8], hevc: bool) -> Vec<Vec<u8>> {
     nals
 }
 
-/// NAL units of an H.265 film without the SEI messages of its decoder configuration (`hvcC` in MP4, CodecPrivate in Matroska):
-/// ffmpeg puts these before every key picture when it reads the file, whether they are in its samples or not.
+/// Removes the SEI messages of an H.265 film's decoder configuration (`hvcC` in MP4, CodecPrivate
+/// in Matroska) from NAL units: when ffmpeg reads the file, it puts them before every key picture,
+/// whether the samples have them or not.
 pub fn without_declared_sei(nals: Vec<Vec<u8>>, film: &Path) -> Vec<Vec<u8>> {
     let bytes = std::fs::read(film).expect("a film");
     let find = |mark: &[u8]| bytes.windows(mark.len()).position(|window| window == mark);
@@ -382,7 +387,7 @@ pub fn without_declared_sei(nals: Vec<Vec<u8>>, film: &Path) -> Vec<Vec<u8>> {
             let size = u32::from_be_bytes(bytes[at - 4..at].try_into().expect("four bytes"));
             &bytes[at..at - 4 + size as usize]
         }
-        // Its element begins there; no picture comes near it.
+        // The element begins there; the first picture is farther away.
         (None, Some(at)) => &bytes[at..bytes.len().min(at + 3000)],
         (None, None) => return nals,
     };
@@ -391,10 +396,11 @@ pub fn without_declared_sei(nals: Vec<Vec<u8>>, film: &Path) -> Vec<Vec<u8>> {
     nals.into_iter().filter(|nal| !declared(nal)).collect()
 }
 
-/// Where in the file the key frames of a film's first picture begin, and when they are shown, in seconds.
+/// Returns the file offset and presentation time, in seconds, of each key frame of a film's first
+/// video track.
 ///
 /// # Panics
-/// ffprobe cannot read the film.
+/// Panics if ffprobe cannot read the film.
 pub fn key_frames(path: &Path) -> Vec<(usize, f64)> {
     let command = ffprobe([
         "-select_streams".as_ref(),

@@ -1,4 +1,4 @@
-//! Recordings that are written piece by piece while servers have them.
+//! Recordings that are written piece by piece while servers offer them.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -10,14 +10,14 @@ use crate::players::{ffmpeg, ffprobe, run};
 use crate::server::Server;
 use crate::wait;
 
-/// Time for whatever does not last.
+/// A time limit for everything that should happen soon.
 pub const SECONDS: Duration = Duration::from_secs(30);
 
-/// A recording, of which a part is there.
+/// A recording that is partly written.
 pub struct Recording {
-    /// All of it, in the end.
+    /// The whole film.
     pub whole: Vec<u8>,
-    /// Bytes that are there.
+    /// The number of bytes written so far.
     pub there: usize,
     /// Its file.
     pub path: PathBuf,
@@ -25,7 +25,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// A long film of this kind, of which a third is there.
+    /// Begins a recording: writes a third of a long film of this kind.
     pub fn begin(extension: &str) -> Recording {
         let whole = whole(extension);
         let dir = films::temp_dir("library-");
@@ -42,19 +42,19 @@ impl Recording {
         }
     }
 
-    /// The directory that it lies in.
+    /// The directory that contains it.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// Writes so many bytes more, or all that are left.
+    /// Writes this many more bytes, or all that are left.
     pub fn grow(&mut self, bytes: usize) {
         let end = self.whole.len().min(self.there.saturating_add(bytes));
         append(&self.path, &self.whole[self.there..end]);
         self.there = end;
     }
 
-    /// Writes a piece after the other until `ready` answers.
+    /// Writes one piece after the other until `ready` returns a value.
     pub fn grow_until<T>(
         &mut self,
         limit: Duration,
@@ -67,13 +67,13 @@ impl Recording {
         })
     }
 
-    /// Packets of the picture that a player gets of its file.
+    /// The number of video packets that a player gets from its file.
     pub fn packets(&self) -> usize {
         packets(&self.path.display().to_string(), &[])
     }
 }
 
-/// A long film as a recorder writes it, whole.
+/// Returns a whole long film as a recorder writes it.
 pub fn whole(extension: &str) -> Vec<u8> {
     let dir = films::temp_dir("recording-");
     let to = dir.path().join(format!("whole.{extension}"));
@@ -90,7 +90,7 @@ pub fn whole(extension: &str) -> Vec<u8> {
     std::fs::read(&to).expect("the film")
 }
 
-/// Writes more of a recording.
+/// Appends to a recording.
 pub fn append(path: &Path, bytes: &[u8]) {
     let mut file = OpenOptions::new()
         .append(true)
@@ -99,13 +99,14 @@ pub fn append(path: &Path, bytes: &[u8]) {
     file.write_all(bytes).expect("more of it");
 }
 
-/// Seconds that the server says a film called `recording` has; 0: it does not play.
+/// The duration, in seconds, that the server reports for a film called `recording`; 0 if it cannot
+/// be played.
 pub fn duration(server: &Server) -> f64 {
     let film = server.get("/api/films/recording").json();
     film["duration"].as_f64().unwrap_or(0.0)
 }
 
-/// The address of the playlist of its picture, for a viewer who comes now.
+/// Returns the address of the playlist of its video for a new viewer.
 pub fn playlist(server: &Server) -> String {
     let main = server.get("/recording/hls/main.m3u8").text();
     let mut lines = main.lines();
@@ -116,7 +117,7 @@ pub fn playlist(server: &Server) -> String {
     )
 }
 
-/// Segments in a playlist, as addresses.
+/// Returns the segments of a playlist as addresses.
 pub fn segments(playlist: &str) -> Vec<String> {
     let lines = playlist.lines().filter(|line| line.contains(".m4s"));
     lines
@@ -124,7 +125,7 @@ pub fn segments(playlist: &str) -> Vec<String> {
         .collect()
 }
 
-/// Packets of the picture that a player gets of a whole play.
+/// The number of video packets that a player gets when it plays everything.
 pub fn packets(url: &str, before: &[&str]) -> usize {
     let last = [
         "-v",

@@ -1,5 +1,5 @@
-//! A small RTSP client that shows everything: answers with their headers, interleaved frames in
-//! the order they came, RTP headers as numbers.
+//! A small RTSP client that shows everything: responses with their headers, interleaved frames in
+//! order of arrival, RTP headers as numbers.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read, Write};
@@ -16,9 +16,9 @@ pub struct Client {
     stream: TcpStream,
     buffer: Vec<u8>,
     cseq: u32,
-    /// The session's id, once there is one.
+    /// The session's ID, once there is one.
     pub session: Option<String>,
-    /// Interleaved frames that came and were not yet taken.
+    /// Interleaved frames that have arrived and were not taken yet.
     pub frames: VecDeque<Frame>,
 }
 
@@ -31,23 +31,23 @@ pub struct Frame {
     pub data: Vec<u8>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Response {
     /// Status code.
     pub status: u16,
-    /// The words after it.
+    /// The reason phrase.
     pub reason: String,
     /// Headers by lower-case name.
     pub headers: HashMap<String, String>,
     /// The body as text.
     pub body: String,
-    /// Interleaved frames that came before this answer, since the one before it.
+    /// Interleaved frames between the previous response and this one.
     pub frames_before: usize,
 }
 
 impl Response {
-    /// A header's value, or nothing.
+    /// A header's value; empty if it is missing.
     pub fn header(&self, name: &str) -> &str {
         self.headers
             .get(&name.to_ascii_lowercase())
@@ -68,7 +68,7 @@ impl Client {
         Ok(Client::from_stream(stream))
     }
 
-    /// Speaks over a connection that is there already.
+    /// Uses an existing connection.
     pub fn from_stream(stream: TcpStream) -> Client {
         Client {
             stream,
@@ -89,7 +89,7 @@ impl Client {
         &self.stream
     }
 
-    /// Sends a request with CSeq and the session, and reads its answer.
+    /// Sends a request with CSeq and the session, and reads the response.
     pub fn request(
         &mut self,
         method: &str,
@@ -114,7 +114,7 @@ impl Client {
         Ok(self.stream.write_all(text.as_bytes())?)
     }
 
-    /// Reads the next answer; frames that come before it are kept.
+    /// Reads the next response and keeps the frames before it.
     pub fn response(&mut self, limit: Duration) -> Result<Response> {
         let deadline = Deadline::after(limit);
         let mut frames_before = 0;
@@ -135,7 +135,7 @@ impl Client {
         }
     }
 
-    /// The next interleaved frame; `None` when none came in time.
+    /// Returns the next interleaved frame; `None` if none arrives in time.
     pub fn frame(&mut self, limit: Duration) -> Result<Option<Frame>> {
         if let Some(frame) = self.frames.pop_front() {
             return Ok(Some(frame));
@@ -162,7 +162,7 @@ impl Client {
                 Ok(0) => bail!("the server closed the connection"),
                 Ok(read) => self.buffer.extend_from_slice(&bytes[..read]),
                 Err(error) if is_timeout(&error) => return Ok(None),
-                // By a ring of a server in this process that is being let go of.
+                // Caused by an io_uring of a server in this process that is being closed.
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
             }
@@ -221,7 +221,7 @@ impl Client {
         })))
     }
 
-    /// DESCRIBEs a film: its SDP and the control addresses of its media.
+    /// DESCRIBEs a film: returns its SDP and the control addresses of its media.
     pub fn describe(&mut self, url: &str) -> Result<(String, Vec<String>)> {
         let answer = self.request("DESCRIBE", url, &[("Accept", "application/sdp")])?;
         ensure!(answer.status == 200, "DESCRIBE: {answer:?}");
@@ -255,7 +255,7 @@ impl Client {
         self.setup_udp_as("RTP/AVP", url)
     }
 
-    /// The same by another profile: with RTP/AVPF lost packets may be asked for again (RFC 4585).
+    /// The same with another profile: RTP/AVPF allows requests for lost packets (RFC 4585).
     pub fn setup_udp_as(&mut self, profile: &str, url: &str) -> Result<Vec<UdpTrack>> {
         let (_, media) = self.describe(url)?;
         let mut tracks = Vec::new();
@@ -275,12 +275,12 @@ impl Client {
     }
 }
 
-/// A track that is received over UDP.
+/// A track received over UDP.
 #[derive(Debug)]
 pub struct UdpTrack {
-    /// Where RTP comes.
+    /// The socket that receives RTP.
     pub rtp: UdpSocket,
-    /// Where RTCP comes.
+    /// The socket that receives RTCP.
     pub rtcp: UdpSocket,
     /// The server's `Transport` header.
     pub transport: String,
@@ -300,8 +300,8 @@ impl UdpTrack {
             .1
     }
 
-    /// Reports to the server at this address over RTCP that this many packets of the track were lost (RFC 3550 section
-    /// 6.4.2).
+    /// Reports over RTCP, to the server at this address, that this many packets of the track were
+    /// lost (RFC 3550 section 6.4.2).
     #[track_caller]
     pub fn report_lost(&self, server: IpAddr, lost: u32) {
         let mut report = vec![0x81, 201, 0, 7];
@@ -312,8 +312,8 @@ impl UdpTrack {
         sent.expect("sending");
     }
 
-    /// Asks the server at this address for packets again (RFC 4585 section 6.2.1): each entry is a sequence number and, bit
-    /// by bit, which of the 16 numbers after it are asked for too.
+    /// Requests packets again from the server at this address (RFC 4585 section 6.2.1): each entry
+    /// is a sequence number and a bit mask of the 16 numbers after it.
     #[track_caller]
     pub fn ask_again(&self, server: IpAddr, entries: &[(u16, u16)]) {
         let mut asked = vec![0x81, 205];
@@ -333,7 +333,7 @@ impl UdpTrack {
         u32::from_str_radix(self.parameter("ssrc"), 16).expect("an SSRC")
     }
 
-    /// Where the server takes reports.
+    /// The address at which the server receives reports.
     #[track_caller]
     fn reports_to(&self, server: IpAddr) -> SocketAddr {
         let ports = self.parameter("server_port").split_once('-');
@@ -356,7 +356,7 @@ fn udp_pair(local: SocketAddr) -> Result<(UdpSocket, UdpSocket)> {
     bail!("no pair of free UDP ports");
 }
 
-/// Whether a read ended because its time was over.
+/// Whether a read ended because of a timeout.
 pub fn is_timeout(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -367,7 +367,7 @@ pub fn is_timeout(error: &io::Error) -> bool {
 /// One entry of an `RTP-Info` header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RtpInfo {
-    /// The track.
+    /// The track's URL.
     pub url: String,
     /// Sequence number of the first packet.
     pub seq: u16,
@@ -396,7 +396,7 @@ pub fn rtp_info(header: &str) -> Result<Vec<RtpInfo>> {
 /// An RTP packet's header and payload (RFC 3550 5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rtp<'a> {
-    /// Last packet of an access unit.
+    /// Whether it is the last packet of an access unit.
     pub marker: bool,
     /// Payload type.
     pub payload_type: u8,
@@ -431,12 +431,12 @@ impl<'a> Rtp<'a> {
     }
 }
 
-/// A sender report's sender part (RFC 3550 6.4.1).
+/// The sender information of a sender report (RFC 3550 6.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderReport {
     /// Synchronisation source.
     pub ssrc: u32,
-    /// NTP time, 32.32.
+    /// NTP time, a 32.32 fixed-point number.
     pub ntp: u64,
     /// The same moment in RTP time.
     pub rtp_time: u32,
@@ -446,7 +446,7 @@ pub struct SenderReport {
     pub bytes: u32,
 }
 
-/// The packets of a compound RTCP packet: type and content with its header.
+/// Splits a compound RTCP packet: returns the type and bytes of each packet, header included.
 pub fn rtcp_packets(mut compound: &[u8]) -> Result<Vec<(u8, &[u8])>> {
     let mut packets = Vec::new();
     while !compound.is_empty() {

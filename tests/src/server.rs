@@ -1,4 +1,4 @@
-//! A server of our own under test: the real binary, as a process, on free ports.
+//! A Reelway server under test: the real binary, as a process, on free ports.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -15,8 +15,8 @@ use crate::films::{target_dir, temp_dir};
 use crate::ports::Ports;
 use crate::{http, wait};
 
-/// Becomes the program of its arguments behind the first, to which the kernel refuses the call of that number: a filter
-/// (`struct sock_fprog`) that answers it with EPERM.
+/// Installs a filter (`struct sock_fprog`) with which the kernel rejects a system call with EPERM:
+/// its number is the first argument. Then executes the program in the other arguments.
 const WITHOUT_CALL: &str = "
 import ctypes, os, struct, sys
 code = [(0x20, 0, 0, 0), (0x15, 0, 1, int(sys.argv[1])), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)]
@@ -46,11 +46,11 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Server {
     child: Child,
-    /// Where RTSP is spoken.
+    /// The address for RTSP.
     pub rtsp: SocketAddr,
-    /// Where HTTP is spoken.
+    /// The address for HTTP.
     pub http: SocketAddr,
-    /// Where HTTP is spoken over TLS, if it is.
+    /// The address for HTTP over TLS, if enabled.
     pub https: SocketAddr,
     /// The RTP port; RTCP is the next one.
     pub rtp: u16,
@@ -61,7 +61,7 @@ pub struct Server {
 }
 
 impl Options {
-    /// A server of the films in `films`, with the defaults.
+    /// A server of the films in `films`, with default settings.
     pub fn new(films: impl AsRef<Path>) -> Options {
         Options {
             command: "serve",
@@ -77,14 +77,14 @@ impl Options {
         }
     }
 
-    /// A server that is told of no film.
+    /// A server without films.
     pub fn nothing() -> Options {
         let mut options = Options::new("");
         options.films.clear();
         options
     }
 
-    /// An edge of the server at this address.
+    /// An edge whose origin is the server at this address.
     pub fn edge(origin: &str) -> Options {
         Options {
             command: "edge",
@@ -92,43 +92,43 @@ impl Options {
         }
     }
 
-    /// Another directory of films.
+    /// Adds a directory of films.
     pub fn films(mut self, films: impl AsRef<Path>) -> Options {
         self.films.push(films.as_ref().to_owned());
         self
     }
 
-    /// A key of the configuration file (`rtsp.timeout`) and its value as TOML.
+    /// Sets a key of the configuration file (`rtsp.timeout`) to a TOML value.
     pub fn set(mut self, key: &str, value: impl std::fmt::Display) -> Options {
         self.settings.push((key.to_owned(), value.to_string()));
         self
     }
 
-    /// Serves over TLS with this certificate too.
+    /// Also serves over TLS, with this certificate.
     pub fn tls(self, certificate: &Certificate) -> Options {
         self.set("tls.certificate", quoted(&certificate.chain))
             .set("tls.key", quoted(&certificate.key))
     }
 
-    /// A variable of its environment.
+    /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: impl std::fmt::Display) -> Options {
         self.environment.push((name.to_owned(), value.to_string()));
         self
     }
 
-    /// A flag and its value.
+    /// Adds a flag and its value.
     pub fn flag(mut self, name: &str, value: impl std::fmt::Display) -> Options {
         self.flags.extend([name.to_owned(), value.to_string()]);
         self
     }
 
-    /// To the server the kernel refuses the call of this number (of x86-64) with EPERM, as Docker's seccomp profile refuses
-    /// some.
+    /// Lets the kernel reject the system call with this number (of x86-64) with EPERM, as Docker's
+    /// seccomp profile rejects some.
     pub fn without_call(self, number: u32) -> Options {
         self.under(&["python3", "-c", WITHOUT_CALL, &number.to_string()])
     }
 
-    /// Runs under a program that becomes the server, such as `prlimit`.
+    /// Runs the server through a program that executes it, such as `prlimit`.
     pub fn under(mut self, program: &[&str]) -> Options {
         self.prefix = program.iter().map(|word| (*word).to_owned()).collect();
         self
@@ -142,21 +142,21 @@ impl Options {
         self
     }
 
-    /// Leaves no frame out and moves no timetable, however late it is: what comes is all of the film, at the film's times, also on
-    /// a machine that does much else or stands still for a while. For tests of what is sent, not when.
+    /// Drops no frames and moves no timetables: the whole film is sent with its own times even if
+    /// the machine is busy or stands still. For tests of what is sent, not when.
     pub fn patient(self) -> Options {
         self.set("sender.drop_after", 60_000)
             .set("sender.catch_up", 60_000)
     }
 
-    /// Goes before all other programs of the machine: players that share it with the server must not keep the processor
-    /// from it.
+    /// Runs with a real-time priority: players on the same machine must not keep the processor from
+    /// it.
     pub fn goes_first(mut self) -> Options {
         self.prefix.extend(["chrt", "-r", "10"].map(str::to_owned));
         self
     }
 
-    /// Runs as nobody, for whom permissions count.
+    /// Runs as nobody, to whom permissions apply.
     pub fn unprivileged(mut self) -> Options {
         self.prefix = [
             "setpriv",
@@ -175,7 +175,7 @@ impl Options {
         self
     }
 
-    /// Keeps its state here, in place of a new directory.
+    /// Keeps its state here instead of in a new directory.
     pub fn state(mut self, dir: impl AsRef<Path>) -> Options {
         self.state = Some(dir.as_ref().to_owned());
         self
@@ -206,7 +206,7 @@ impl Options {
         server
     }
 
-    /// Starts the server and does not wait.
+    /// Starts the server without waiting.
     #[track_caller]
     pub fn spawn(self) -> Server {
         let dir = temp_dir("server");
@@ -294,8 +294,8 @@ impl Options {
 }
 
 impl Server {
-    /// Starts a server of the films in a directory, or of one film, and waits until it is ready
-    /// and knows what each of them is.
+    /// Starts a server of the films in a directory, or of one film, and waits until it is ready and
+    /// has indexed all of them.
     #[track_caller]
     pub fn start(films: impl AsRef<Path>) -> Server {
         let server = Options::new(films).start();
@@ -303,7 +303,7 @@ impl Server {
         server
     }
 
-    /// Waits until no film is being indexed any more.
+    /// Waits until all films are indexed.
     #[track_caller]
     pub fn wait_indexed(&self) {
         let done = wait::until(Duration::from_secs(30), || {
@@ -328,7 +328,7 @@ impl Server {
             .unwrap_or_else(|error| panic!("GET {path}: {error:#}\n{}", self.log()))
     }
 
-    /// The value of a metric, which has labels only where `name` has them.
+    /// The value of a metric; `name` includes its labels, if it has any.
     #[track_caller]
     pub fn metric(&self, name: &str) -> f64 {
         let text = self.get("/metrics").text();
@@ -373,7 +373,7 @@ impl Server {
         String::from_utf8_lossy(&bytes[..read]).into_owned()
     }
 
-    /// Waits for a line of the log that has all these words.
+    /// Waits for a log line that contains all these words.
     #[track_caller]
     pub fn wait_for_log(&self, words: &[&str], limit: Duration) -> String {
         let line = wait::until(limit, || {
@@ -385,7 +385,7 @@ impl Server {
         line.unwrap_or_else(|| panic!("no line of the log has {words:?}:\n{}", self.log()))
     }
 
-    /// Kills it. As long as its ports live, no other test's server answers at its addresses.
+    /// Kills the server. As long as its ports are held, no other test's server uses its addresses.
     pub fn into_ports(self) -> Arc<Ports> {
         Arc::clone(&self.ports)
     }
@@ -403,7 +403,7 @@ impl Server {
             .is_none()
     }
 
-    /// Waits for its end and gives its exit code.
+    /// Waits for it to exit, and returns its exit code.
     #[track_caller]
     pub fn wait(&mut self, limit: Duration) -> Option<i32> {
         let status = wait::until(limit, || {
@@ -425,7 +425,7 @@ impl Server {
         );
     }
 
-    /// Bytes of memory it has now, and has had at most (`VmRSS`, `VmHWM`).
+    /// Current and peak memory in bytes (`VmRSS`, `VmHWM`).
     pub fn memory(&self) -> (u64, u64) {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap_or_default();
         let field = |name: &str| {
@@ -450,7 +450,7 @@ impl Drop for Server {
     }
 }
 
-/// The binary: `REELWAY_BIN`, or the build's own, built once if need be.
+/// The binary: `REELWAY_BIN`, or the build's own, built once if necessary.
 pub fn binary() -> PathBuf {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     let build = || {
@@ -477,7 +477,7 @@ pub fn binary() -> PathBuf {
     BINARY.get_or_init(build).clone()
 }
 
-/// A path as a string of TOML.
+/// A path as a TOML string.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.display())
 }

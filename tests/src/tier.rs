@@ -6,10 +6,10 @@ use crate::http;
 use crate::server::Server;
 use crate::wait;
 
-/// Bytes that are requested at a time.
+/// The number of bytes per request.
 const PIECE: usize = 256 << 10;
 
-/// A metric without labels; 0 where it is not there.
+/// The value of a metric without labels; 0 if it does not exist.
 #[track_caller]
 pub fn number(server: &Server, name: &str) -> f64 {
     let metrics = server.get("/metrics").text();
@@ -17,14 +17,15 @@ pub fn number(server: &Server, name: &str) -> f64 {
     metrics.lines().find_map(value).unwrap_or(0.0)
 }
 
-/// Bytes of film that the tier of a server holds.
+/// Bytes of films in a server's tier.
 #[track_caller]
 pub fn held(server: &Server) -> f64 {
     number(server, "reelway_tier_cached_bytes")
 }
 
-/// Has all of a remote film written to the tier of a server that keeps no other film, and admits at the first request.
-/// Piece by piece: what the disk cannot write in time is left out, and is not offered again as long as it is in memory.
+/// Fills the tier of a server with a whole remote film; the tier has no other film, and admits
+/// blocks at the first request. This is done piece by piece: data that the disk cannot write in
+/// time is left out, and is not offered again while it is in memory.
 #[track_caller]
 pub fn fill(server: &Server, path: &str, film: &[u8]) {
     for (number, piece) in film.chunks(PIECE).enumerate() {

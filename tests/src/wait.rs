@@ -1,4 +1,4 @@
-//! Waiting with a limit.
+//! Waiting with a time limit.
 
 use std::time::Duration;
 
@@ -9,23 +9,23 @@ use reelway_clock::Monotonic;
 pub struct Deadline(Monotonic);
 
 impl Deadline {
-    /// `limit` from now.
+    /// The moment `limit` from now.
     pub fn after(limit: Duration) -> Deadline {
         Deadline(reelway_clock::now() + limit)
     }
 
-    /// What is left; zero once it is over.
+    /// The time that is left; zero once it is over.
     pub fn left(&self) -> Duration {
         self.0.since(reelway_clock::now())
     }
 
-    /// Whether it is over.
+    /// Whether the moment has passed.
     pub fn over(&self) -> bool {
         self.left().is_zero()
     }
 }
 
-/// Asks `ready` every 20 ms until it answers or `limit` is over.
+/// Calls `ready` every 20 ms until it returns a value or `limit` is over.
 pub fn until<T>(limit: Duration, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Deadline::after(limit);
     loop {
@@ -39,18 +39,18 @@ pub fn until<T>(limit: Duration, mut ready: impl FnMut() -> Option<T>) -> Option
     }
 }
 
-/// Bytes that lie unread in the socket of this UDP port over IPv4, as the kernel counts them.
+/// The number of unread bytes in the sockets at this UDP port over IPv4, as the kernel counts them.
 pub fn unread(port: u16) -> u64 {
     unread_of_sockets(port).iter().sum()
 }
 
-/// Whether somebody has a socket at this UDP port over IPv4. To try to bind it would tell as much, but take it from the one
-/// who is waited for.
+/// Whether any process has a socket at this UDP port over IPv4. Trying to bind the port would also
+/// show it, but might take it from the program for which the test waits.
 pub fn has_socket(port: u16) -> bool {
     !unread_of_sockets(port).is_empty()
 }
 
-/// Bytes that lie unread in each socket of a UDP port.
+/// The number of unread bytes in each socket at a UDP port.
 fn unread_of_sockets(port: u16) -> Vec<u64> {
     let table = std::fs::read_to_string("/proc/net/udp").expect("the kernel's UDP sockets");
     let sockets = table.lines().skip(1).filter_map(|line| {

@@ -1,4 +1,4 @@
-//! The yardstick as a command.
+//! Runs the yardstick as a command.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::films::temp_dir;
 use crate::server::binary;
 
-/// Runs the yardstick: exit code, what it printed, and what it wrote for machines.
+/// Runs the yardstick: returns its exit code, its output, and its JSON.
 pub fn yardstick(arguments: &[&str]) -> (i32, String, Value) {
     let dir = temp_dir("yardstick");
     let json = dir.path().join("verdict.json");

@@ -1,4 +1,5 @@
-//! Who may come in: over what the machine carries only the newcomer is refused, and told when to come again.
+//! Admission: beyond what the machine carries, only newcomers are refused, and they learn when to
+//! try again.
 
 use std::process::Command;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use reelway_tests::wait;
 
 const FILM: &str = "seeks";
 
-/// A server of one film whose network carries this much.
+/// Starts a server of one film whose network has this capacity.
 fn server(net: &str) -> (Server, tempfile::TempDir) {
     let library = films::library(&[FILM]);
     let server = Options::new(library.path())
@@ -35,7 +36,7 @@ fn play(server: &Server, client: &mut Client) {
     assert_eq!(answer.expect("PLAY").status, 200);
 }
 
-/// Takes this many packets of the picture, and counts those that are missing between them.
+/// Receives this many packets of the video, and returns the number of packets missing between them.
 fn missing(client: &mut Client, packets: usize) -> usize {
     let (mut missing, mut last) = (0, None::<u16>);
     for _ in 0..packets {
@@ -55,7 +56,8 @@ fn missing(client: &mut Client, packets: usize) -> usize {
     missing
 }
 
-/// Begins to watch over HLS: the addresses of the first three segments, of which the first was fetched.
+/// Begins to watch over HLS: fetches the first segment, and returns the addresses of the first
+/// three.
 fn begin_hls(server: &Server) -> Vec<String> {
     let fetch = |path: &str| -> String {
         let answer = server.get(path);
@@ -99,7 +101,7 @@ fn over_what_the_network_carries_the_newcomer_is_refused_over_any_protocol_and_o
         viewers.push(client);
         assert!(viewers.len() < 30, "nobody is refused");
     };
-    // Of a film of some 340 kbit/s.
+    // The film has some 340 kbit/s.
     assert!(
         (2..=9).contains(&viewers.len()),
         "{} viewers",
@@ -127,13 +129,13 @@ fn over_what_the_network_carries_the_newcomer_is_refused_over_any_protocol_and_o
     for viewer in &mut viewers {
         assert_eq!(missing(viewer, 40), 0);
     }
-    // Who came over HTTP before goes on, too: in mid-film nobody is refused.
+    // The viewer over HTTP plays on, too: nobody is refused in the middle of a film.
     for path in &hls {
         let some = [("Range", "bytes=0-99")];
         let answer = http::request(server.http, "GET", path, &some).expect("an answer");
         assert_eq!(answer.status, 206, "{path}");
     }
-    // Two of them leave, one by a word and one without: there is room again.
+    // Two of them leave, one with TEARDOWN and one without: there is room again.
     let mut leaving = viewers.split_off(viewers.len() - 2);
     let answer = leaving[0].request("TEARDOWN", &server.rtsp_url(FILM), &[]);
     assert_eq!(answer.expect("TEARDOWN").status, 200);
@@ -162,7 +164,7 @@ fn one_who_pauses_makes_room_and_may_go_on_all_the_same() {
     let (mut next, answer) = set_up(&server);
     assert_eq!(answer.status, 200, "{answer:?}");
     play(&server, &mut next);
-    // The first was admitted once: they are not refused, though everything is booked.
+    // The first viewer was admitted before: they are not refused, although everything is booked.
     play(&server, &mut first);
     assert_eq!(missing(&mut first, 20), 0);
     assert_eq!(missing(&mut next, 20), 0);
@@ -197,7 +199,7 @@ fn where_newcomers_may_wait_the_next_is_answered_when_a_film_ends_and_nobody_is_
         viewers.push(begin());
         assert!(viewers.len() < 30, "there is always room");
     }
-    // For the last, a film of five seconds has to end first.
+    // Before the last viewer can play, a film of five seconds must end.
     viewers.push(begin());
     let metrics = server.get("/metrics").text();
     assert!(
@@ -216,7 +218,7 @@ fn over_a_network_of_three_times_a_films_rate_its_only_viewer_is_admitted_whenev
     let (server, _library) = server(&format!("{:.3}Mbit", 3.0 * rate / 1e6));
     let deadline = wait::Deadline::after(Duration::from_millis(1500));
     let (mut asked, path) = (0, format!("/api/admission?title={FILM}&protocol=hls"));
-    // A second of the books begins in between.
+    // A new second of the booking calendar begins in between.
     while asked < 20 || !deadline.over() {
         let answer = server.get(&path).json();
         assert_eq!(answer["newcomer"]["admitted"], true, "{answer}");
@@ -254,11 +256,11 @@ fn where_a_link_carries_less_than_it_says_newcomers_are_refused_and_then_who_cam
             .expect("room for five");
         play(&server, &mut client);
         viewers.push((client, tracks));
-        // In the order in which they came.
+        // In order of arrival.
         before.extend(sessions().into_iter().find(|id| !before.contains(id)));
     }
     assert_eq!(before.len(), 5);
-    // What a narrow place on the way drops the viewers miss, all of them.
+    // All viewers miss the packets that a bottleneck on the way drops.
     let mut lost = 0;
     let left = wait::until(Duration::from_secs(30), || {
         lost += 2;
@@ -305,7 +307,7 @@ fn a_limit_for_a_title_counts_its_viewers_whatever_they_speak() {
 #[test]
 fn a_limit_for_an_address_is_told_in_words() {
     let library = films::library(&[FILM]);
-    // Beside it, what was calibrated is shown as it was written.
+    // The calibration beside it is shown as it was stored.
     let state = films::temp_dir("calibrated");
     let report = r#"{"when":"2026-11-21T13:55:12Z","cpu":1000000000,"disk":null,"tried":[]}"#;
     std::fs::write(state.path().join("calibration.json"), report).expect("a report");
@@ -321,7 +323,7 @@ fn a_limit_for_an_address_is_told_in_words() {
     let booked = server.get("/api/admission").json()["resources"].clone();
     let mut booked = booked.as_array().expect("resources").iter();
     let processor = booked.find(|resource| resource["name"] == "processor");
-    // 98 % of 80 %, in bits.
+    // 98 % of 80 %, in bits per second.
     assert_eq!(
         processor.expect("the processor")["limit"],
         8 * 784_000_000_u64
@@ -333,7 +335,7 @@ fn a_limit_for_an_address_is_told_in_words() {
     assert!(refused.reason.contains("127.0.0.1"), "{refused:?}");
 }
 
-/// What an address says of whose it is, signed by openssl with this key.
+/// Returns the query that names a user, signed by openssl with this key.
 fn signed(user: &str, key: &str) -> String {
     let script = format!("printf %s '{user}' | openssl dgst -sha256 -hmac '{key}'");
     let signed = Command::new("sh").args(["-c", &script]).output();
@@ -375,14 +377,14 @@ fn a_limit_for_a_user_counts_all_their_addresses_and_protocols_and_nobody_else_c
         (453, true)
     );
 
-    // Others come in, those who name nobody as one.
+    // Others are admitted; viewers who name no user share one limit.
     assert_eq!(hls(&signed("bob", "a key that is long enough")).status, 200);
     assert_eq!(
         [hls("").status, hls("").status, hls("").status],
         [200, 200, 503]
     );
 
-    // Nobody can pretend to be somebody else.
+    // Nobody can pretend to be another user.
     for forged in [
         "user=eve",
         "user=eve&sign=00",
@@ -415,7 +417,7 @@ fn a_session_that_is_made_up_is_a_newcomer_and_wins_nothing() {
             .expect("viewers")
     };
     let made_up = |nth: usize| format!("abcdefghijkmnpqrstuvwx{}{}", nth / 10, nth % 10);
-    // As long as there is room each comes in as anybody would, and then none does.
+    // While there is room, each is admitted like any newcomer; then none is.
     let mut answers = Vec::new();
     for nth in 0..30 {
         let path = format!("/{FILM}/hls/1.m3u8?s={}", made_up(nth));
@@ -424,14 +426,14 @@ fn a_session_that_is_made_up_is_a_newcomer_and_wins_nothing() {
     let let_in = answers.iter().filter(|status| **status == 200).count() as u64;
     assert_eq!(viewers(), 1 + let_in, "{answers:?}");
     assert!(let_in < 10 && answers.ends_with(&[503, 503]), "{answers:?}");
-    // Neither does what is no name at all, and nobody is told anything by it.
+    // Malformed tokens are not admitted either, and their answers reveal nothing.
     for no_name in ["x", "", "ABCDEFGHIJKLMNOPQRSTUVWX", "../../etc/passwd"] {
         let status = server
             .get(&format!("/{FILM}/hls/1.m3u8?s={no_name}"))
             .status;
         assert!(matches!(status, 400 | 403 | 503), "{no_name}: {status}");
     }
-    // Who was there before goes on.
+    // The earlier viewer plays on.
     assert_eq!(server.get(&segments[1]).status, 200, "{token:?}");
 }
 
@@ -440,12 +442,13 @@ fn two_who_share_a_session_get_together_what_one_may_have() {
     let (server, _library) = server("20Mbit");
     let segments = begin_hls(&server);
     let began = reelway_clock::now();
-    // The one is elsewhere in the film than the other, and so each of them seems to seek, again and again.
+    // The two viewers are at different places in the film, so each request looks like a seek.
     for nth in 0..8 {
         let answer = server.get(&segments[nth % 2 * 2]);
         assert_eq!(answer.status, 200, "{}", answer.text());
     }
-    // Six seeks find film that is sent at once; what else they ask for comes at twice the film's rate.
+    // After each of the six seeks, some film is sent at once; everything else arrives at twice the
+    // film's rate.
     let took = reelway_clock::now().since(began);
     assert!(
         took > Duration::from_secs(2),

@@ -1,5 +1,5 @@
-//! The API under clients that do not read what they asked for, while there are ten thousand sessions: memory grows by a
-//! bounded amount, and nothing long is done on the threads that answer everybody.
+//! The API with ten thousand sessions and clients that do not read the responses: memory grows by a
+//! bounded amount, and the threads that serve all clients do no long work.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -14,19 +14,19 @@ use reelway_tests::wait;
 use serde_json::Value;
 
 const SESSIONS: usize = 10_000;
-/// What memory may grow by under an attack.
+/// The most by which memory may grow under an attack.
 const GROWTH: u64 = 50 << 20;
-/// What a poll of the reactor may serialise or compress.
+/// The most bytes that one poll of the reactor may serialise or compress.
 const BYTES_OF_A_POLL: f64 = 4096.0;
 
-/// One address, or as many as 64.
+/// Returns this many loopback addresses.
 fn addresses(count: u8) -> Vec<IpAddr> {
     (1..=count)
         .map(|last| Ipv4Addr::new(127, 0, 0, last).into())
         .collect()
 }
 
-/// A connection from an address of this machine, with a small window.
+/// Connects from an address of this machine, with a small receive window.
 fn connect(from: IpAddr, to: SocketAddr) -> TcpStream {
     let socket =
         socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
@@ -66,7 +66,7 @@ fn begin_sessions(server: &Server, count: usize) {
     assert_eq!(server.get("/api/sessions").json()["total"], count);
 }
 
-/// Asks and reads nothing but, much later, the status: who got in.
+/// Sends requests whose responses nobody reads, except for the status much later.
 fn ask_and_do_not_read(
     server: &Server,
     from: &[IpAddr],
@@ -96,7 +96,7 @@ fn status(stream: &TcpStream) -> u16 {
     text.parse().expect("a status")
 }
 
-/// The greatest of `count` times in which an RTSP connection is answered.
+/// The longest of `count` response times of an RTSP connection.
 fn slowest_answer(server: &Server, count: usize) -> Duration {
     let mut client = Client::connect(server.rtsp).expect("a connection");
     let url = server.rtsp_url("bunny");
@@ -108,13 +108,13 @@ fn slowest_answer(server: &Server, count: usize) -> Duration {
     (0..count).map(once).max().unwrap_or_default()
 }
 
-/// Forgets the most memory the server has had so far (proc(5), `clear_refs`).
+/// Resets the server's peak memory (proc(5), `clear_refs`).
 fn forget_peak(server: &Server) {
     let path = format!("/proc/{}/clear_refs", server.pid());
     std::fs::write(path, "5").expect("our own process");
 }
 
-/// Reads all sessions as the events tell them at first.
+/// Reads all sessions from the first events of the stream.
 fn read_list(server: &Server, from: IpAddr) -> Vec<Value> {
     let mut stream = connect(from, server.http);
     write!(
@@ -144,7 +144,7 @@ fn read_list(server: &Server, from: IpAddr) -> Vec<Value> {
 #[test]
 fn clients_that_do_not_read_cost_little_memory_and_no_time_of_the_reactor() {
     let server = Options::new(films::film("bunny").path)
-        // Viewers of fifty addresses, over one connection of each.
+        // Fifty addresses with one connection each have all viewers.
         .set("sessions.unplayed_per_connection", SESSIONS)
         .set("sessions.max", SESSIONS + 100)
         .set("http.timeout", 3600)
@@ -157,7 +157,7 @@ fn clients_that_do_not_read_cost_little_memory_and_no_time_of_the_reactor() {
         slowest_answer(&server, 200)
     );
 
-    // Before any attack: what one leaves behind counts as well.
+    // Measured before any attack, so that what an attack leaves behind counts as well.
     let before = server.memory().0;
     for (path, most_of_an_address) in [("/api/sessions?per_page=200", 1000), ("/api/events", 512)] {
         for from in [addresses(1), addresses(64)] {
@@ -175,7 +175,7 @@ fn clients_that_do_not_read_cost_little_memory_and_no_time_of_the_reactor() {
                 );
                 assert_eq!(got_in, count.min(most_of_an_address * from.len()));
                 assert!(grown <= GROWTH, "memory grew by {} KiB", grown >> 10);
-                // One who reads gets everything meanwhile.
+                // Meanwhile, a client that reads gets everything.
                 if path == "/api/events" {
                     let list = read_list(&server, Ipv4Addr::new(127, 0, 0, 99).into());
                     assert_eq!(list.len(), SESSIONS);
@@ -200,7 +200,7 @@ fn clients_that_do_not_read_cost_little_memory_and_no_time_of_the_reactor() {
 #[test]
 fn listeners_and_clients_that_take_nothing_are_disconnected() {
     let server = Options::new(films::film("bunny").path)
-        // Viewers of fifty addresses, over one connection of each.
+        // Fifty addresses with one connection each have all viewers.
         .set("sessions.unplayed_per_connection", SESSIONS)
         .set("http.timeout", 3600)
         .set("log.level", "\"warn\"")
@@ -209,7 +209,7 @@ fn listeners_and_clients_that_take_nothing_are_disconnected() {
     begin_sessions(&server, 5000);
     let listeners = ask_and_do_not_read(&server, &addresses(1), 20, "/api/events");
     assert!(listeners.iter().all(|one| status(one) == 200));
-    // 10 s for a piece.
+    // A piece has 10 s.
     let closed = wait::until(Duration::from_secs(30), || {
         (server.metric("reelway_http_event_listeners") == 0.0).then_some(())
     });

@@ -1,5 +1,6 @@
-//! Transport streams over RTSP as they are (`TITLE?as=ts`): the bytes of the file, at the times that the stream states; what
-//! ffmpeg and GStreamer make of them; and what cannot be sent so.
+//! Transport streams over RTSP without remultiplexing (`TITLE?as=ts`): the bytes of the file, at
+//! the times that the stream states; what ffmpeg and GStreamer receive; and what cannot be sent
+//! this way.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use reelway_tests::server::{Options, Server};
 use reelway_tests::wait;
 
 const PACKET: usize = 188;
-/// All of packets of 188 bytes.
+/// All with packets of 188 bytes.
 const FILMS: [&str; 9] = [
     "transport",
     "transport_cut",
@@ -30,7 +31,8 @@ fn address(server: &Server, film: &str) -> String {
     format!("{}?as=ts", server.rtsp_url(film))
 }
 
-/// What a viewer over TCP gets who plays from a time on: the answer to PLAY, and each packet's number, time and payload.
+/// Plays over TCP from a time on: returns the response to PLAY, and each packet's sequence number,
+/// timestamp and payload.
 fn plays(server: &Server, film: &str, from: &str) -> (Response, Vec<(u16, u32, Vec<u8>)>) {
     let url = address(server, film);
     let mut viewer = Client::connect(server.rtsp).expect("the server");
@@ -61,7 +63,7 @@ fn pid(packet: &[u8]) -> u16 {
     u16::from_be_bytes([packet[1] & 0x1f, packet[2]])
 }
 
-/// The payloads one after the other, PAT and PMT that go ahead taken off.
+/// Joins the payloads, without the PAT and PMT at the beginning.
 fn stream(film: &str, packets: &[(u16, u32, Vec<u8>)]) -> Vec<u8> {
     let all: Vec<u8> = packets
         .iter()
@@ -69,7 +71,7 @@ fn stream(film: &str, packets: &[(u16, u32, Vec<u8>)]) -> Vec<u8> {
         .collect();
     assert_eq!(all.len() % PACKET, 0, "{film}: whole packets");
     assert_eq!(pid(&all), 0, "{film}: the PAT goes first");
-    // Tables of one packet each.
+    // PAT and PMT have one packet each.
     all[2 * PACKET..].to_vec()
 }
 
@@ -86,7 +88,8 @@ fn the_bytes_of_the_file_are_sent_from_a_picture_on_that_decoders_can_start_at()
                 let (file, keys) = (std::fs::read(&path).expect("the film"), key_frames(&path));
                 let (answer, packets) = plays(server, name, "0");
                 let sent = stream(name, &packets);
-                // What is cut off before the first key frame is not sent, nor a part of a packet at the end.
+                // Packets before the first key frame and an incomplete packet at the end are not
+                // sent.
                 let begins = file.len() / PACKET * PACKET - sent.len();
                 assert!(
                     sent == file[begins..begins + sent.len()],
@@ -109,7 +112,7 @@ fn the_bytes_of_the_file_are_sent_from_a_picture_on_that_decoders_can_start_at()
                     "{name}"
                 );
                 assert!(info[0].url.ends_with("track=1?as=ts"), "{name}: {info:?}");
-                // The times go on as those that the stream states.
+                // The timestamps advance as the times that the stream states.
                 let last = packets
                     .last()
                     .expect("packets")
@@ -132,7 +135,8 @@ fn playing_from_a_time_on_begins_with_the_key_frame_before() {
         let (file, keys) = (std::fs::read(&path).expect("the film"), key_frames(&path));
         let nth = keys.len() / 2;
         let (begins, shown) = (keys[nth].0, keys[nth].1 - keys[0].1);
-        // Times are those at which packets are sent: a picture's are sent before it is shown, more or less long.
+        // Times are those at which packets are sent: a picture is sent some time before it is
+        // shown.
         let (answer, packets) = plays(&server, name, &format!("{}", shown + 0.3));
         assert!(stream(name, &packets) == file[begins..], "{name}");
         let from = answer
@@ -146,14 +150,14 @@ fn playing_from_a_time_on_begins_with_the_key_frame_before() {
             "{name}: from {from} s, {shown} s"
         );
     }
-    // Boxes that ask for no description set up the address itself.
+    // Set-top boxes that do not use DESCRIBE set up the address itself.
     let mut viewer = Client::connect(server.rtsp).expect("the server");
     let transport = [("Transport", "RTP/AVP/TCP;unicast;interleaved=0-1")];
     let answer = viewer.request("SETUP", &address(&server, "transport"), &transport);
     assert_eq!(answer.expect("SETUP").status, 200);
 }
 
-/// Hashes of the pictures and of the sound, as they are coded.
+/// Hashes of the coded pictures and of the coded audio.
 fn hashes(input: &[&str]) -> Vec<Vec<String>> {
     let mut arguments = input.to_vec();
     arguments.extend([
@@ -204,11 +208,12 @@ fn ffmpeg_has_every_picture_and_frame_but_the_last_ones() {
                     let path = film(name).path;
                     let all = hashes(&["-i", path.to_str().expect("UTF-8")]);
                     for (got, all) in got.iter().zip(&all) {
-                        // What began before the first picture is not whole, and is left out.
+                        // Frames that began before the first picture are incomplete and are left
+                        // out.
                         let first = all.iter().position(|hash| *hash == got[0]);
                         let first = first
                             .unwrap_or_else(|| panic!("{name} over {protocol}: another beginning"));
-                        // Of what it receives so, ffmpeg does not end the last ones.
+                        // At the end of such a stream, ffmpeg does not complete the last frames.
                         let got = &got[..got.len() - 1];
                         let (end, most) = (first + got.len(), all.len());
                         assert!(got == &all[first..end], "{name} over {protocol}");
@@ -256,7 +261,7 @@ fn gstreamer_receives_every_byte() {
     });
 }
 
-/// SETs UP a film without RTP, to this address.
+/// SETs UP a film without RTP, with this destination.
 fn set_up_plain(viewer: &mut Client, url: &str, to: SocketAddr) -> Response {
     let (ip, port) = (to.ip(), to.port());
     let transport = format!("MP2T/H2221/UDP;unicast;destination={ip};client_port={port}");
@@ -285,7 +290,7 @@ fn without_rtp_it_goes_to_addresses_that_the_operator_allows() {
     assert_eq!(refused.status, 461);
     assert!(refused.reason.contains("rtsp.plain_udp"), "{refused:?}");
 
-    // To another address than the request's, and to its own.
+    // To an address other than the request's, and to its own.
     for ip in ["127.0.0.2", "127.0.0.1"] {
         let socket = UdpSocket::bind((ip, 0)).expect("a socket");
         socket
@@ -352,7 +357,7 @@ fn ffmpeg_plays_it_without_rtp() {
         let first = all.iter().position(|hash| *hash == got[0]);
         let first = first.expect("a beginning that the film has");
         assert!(first <= 9 && got.len() + first + 9 >= all.len());
-        // ffmpeg does not end what it had last.
+        // ffmpeg does not complete the last frame.
         let got = &got[..got.len() - 1];
         assert!(got == &all[first..first + got.len()]);
     }
@@ -375,17 +380,18 @@ fn what_is_no_transport_stream_is_not_sent_as_one() {
     }
 }
 
-/// The same stream in packets of 188, 192 and 204 bytes.
+/// The same stream with packets of 188, 192 and 204 bytes.
 const LAID_OUT: [&str; 3] = ["transport", "transport_timed", "transport_corrected"];
 
-/// Each packet's time since the first one, and its payload.
+/// Each packet's time since the first, and its payload.
 fn timed(packets: &[(u16, u32, Vec<u8>)]) -> Vec<(u32, Vec<u8>)> {
     let since = |time: u32| time.wrapping_sub(packets[0].1);
     let one = |(_, time, payload): &(u16, u32, Vec<u8>)| (since(*time), payload.clone());
     packets.iter().map(one).collect()
 }
 
-/// The same packets of RTP whatever lies between those of the file, from there on.
+/// Returns the RTP packets from there on, which are the same whatever lies between the packets of
+/// the file.
 fn all_alike(server: &Server, from: &str) -> Vec<(u32, Vec<u8>)> {
     let all = LAID_OUT.map(|name| timed(&plays(server, name, from).1));
     assert!(all[0].len() > 20);

@@ -1,4 +1,4 @@
-//! Films that take long to be indexed play as far as they were read.
+//! Films that take long to index can be played as far as they were read.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn what_is_begun_plays_as_a_recording_and_is_not_served_as_a_file() {
     let films = library(&["transport"]);
     let folder = temp_dir("beginning-panics");
     let points = folder.path().join("points");
-    // Reading all of it fails, so it stays begun.
+    // Reading the whole film fails, so that only its beginning is indexed.
     std::fs::write(&points, "library.index 1\n").expect("a file");
     let server = Options::new(&films)
         .set("index.beginning", "\"97KiB\"")
@@ -56,7 +56,7 @@ fn what_is_begun_plays_as_a_recording_and_is_not_served_as_a_file() {
     }
 }
 
-/// What a listener sees of a film at a change.
+/// The state of a film that a listener sees at a change.
 struct Seen {
     entry: Arc<Entry>,
     film: Arc<Film>,
@@ -95,7 +95,8 @@ fn the_beginning_of_a_film_that_is_read_whole_plays_first_and_all_of_it_then() {
             few.duration
         );
         for (number, (some, every)) in few.tracks.iter().zip(&all.tracks).enumerate() {
-            // Those that end behind the beginning come later, and so lie elsewhere, with others after them.
+            // The last samples of the beginning end later in the whole film, so their positions
+            // differ there.
             let same = some.samples * 3 / 4;
             let read = |samples: &dyn Samples| {
                 let mut read = Vec::new();
@@ -109,7 +110,7 @@ fn the_beginning_of_a_film_that_is_read_whole_plays_first_and_all_of_it_then() {
     }
     let plain = seen.iter().filter(|seen| seen.film.name == "progressive");
     assert_eq!(plain.count(), 1, "a film with tables is indexed at once");
-    // What is known of them is kept.
+    // The indexes are kept.
     let again = Directory::open(config);
     for entry in again.list() {
         assert!(
@@ -119,7 +120,8 @@ fn the_beginning_of_a_film_that_is_read_whole_plays_first_and_all_of_it_then() {
     }
 }
 
-/// Each film that is ready, at each of its changes, until all of them are whole. They are put there first.
+/// Adds these films, and returns each ready film at each of its changes until all of them are
+/// whole.
 fn see(config: DirectoryConfig, names: &[&str]) -> Vec<Seen> {
     let folder = config.films[0].clone();
     let directory = Arc::new(Directory::open(config));
@@ -160,7 +162,8 @@ fn see(config: DirectoryConfig, names: &[&str]) -> Vec<Seen> {
     is_done
         .recv_timeout(Duration::from_secs(60))
         .expect("all films");
-    // Its thread ends with it. Until it has told its last change, it holds the library, too.
+    // Its thread ends with it. Until the thread has reported its last change, it also holds the
+    // library.
     let mut shared = Some(directory);
     let alone = wait::until(Duration::from_secs(60), || {
         Arc::try_unwrap(shared.take()?)

@@ -1,5 +1,5 @@
-//! Memory is bounded: 200 viewers of 20 films at different places, 20 of them TCP readers that
-//! stopped reading; the others lose nothing. Needs root for the control group.
+//! Memory is bounded: 200 viewers of 20 films at different positions, 20 of whom are TCP clients
+//! that stopped reading; the others lose nothing. Needs root for the control group.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,14 +17,14 @@ const FILMS: usize = 20;
 const WATCHING: usize = 180;
 const STOPPED: usize = 20;
 const POOL: u64 = 96 << 20;
-/// What a viewer may take beside the pool.
+/// Memory per viewer in addition to the pool.
 const PER_VIEWER: u64 = 64 << 10;
-/// What the server may take beside pool and viewers.
+/// Memory of the server in addition to pool and viewers.
 const SERVER: u64 = 64 << 20;
-/// How long all of them watch together.
+/// How long all of them watch at the same time.
 const TIME: Duration = Duration::from_secs(20);
 
-/// A viewer over UDP who counts.
+/// A viewer over UDP.
 struct Viewer {
     client: Client,
     url: String,
@@ -32,7 +32,7 @@ struct Viewer {
     ssrcs: Vec<u32>,
 }
 
-/// What came of one SSRC.
+/// The packets received from one SSRC.
 #[derive(Default)]
 struct Counted {
     next: Option<u16>,
@@ -42,7 +42,7 @@ struct Counted {
 
 #[test]
 fn two_hundred_viewers_of_twenty_films_stay_within_their_memory_and_the_readers_lose_nothing() {
-    // Each film is a file of its own, so that no block serves two.
+    // Each film is a separate file, so that no block serves two of them.
     let dir = temp_dir("library");
     let copy = |from: &str, to: String| {
         fs::copy(films::film(from).path, dir.path().join(to)).expect("a copy");
@@ -59,7 +59,7 @@ fn two_hundred_viewers_of_twenty_films_stay_within_their_memory_and_the_readers_
         .start();
     server.wait_indexed();
 
-    // One socket pair a film: the viewers are told apart by their SSRC.
+    // One socket pair per film: its viewers are distinguished by their SSRC.
     let sockets: Vec<(UdpSocket, UdpSocket, u16)> = (0..FILMS).map(|_| socket_pair()).collect();
     let mut viewers = Vec::new();
     for n in 0..WATCHING {
@@ -95,7 +95,7 @@ fn two_hundred_viewers_of_twenty_films_stay_within_their_memory_and_the_readers_
     let mut counted: HashMap<u32, Counted> = HashMap::new();
     let deadline = Deadline::after(TIME);
     for (n, viewer) in viewers.iter_mut().enumerate() {
-        // 0 to 18 s, so that nobody reaches the end of the 40 s.
+        // From 0 to 18 s, so that nobody reaches the end at 40 s.
         let range = format!("npt={:.1}-", n as f64 / 10.0);
         let answer = viewer
             .client
@@ -143,7 +143,7 @@ fn two_hundred_viewers_of_twenty_films_stay_within_their_memory_and_the_readers_
         "{resident} bytes resident, {limit} allowed"
     );
 
-    // Sound goes out in eight or nine packets a second.
+    // Audio is sent in eight or nine packets per second.
     let least = TIME.as_secs() * 6;
     for viewer in &viewers {
         for ssrc in &viewer.ssrcs {
@@ -157,13 +157,14 @@ fn two_hundred_viewers_of_twenty_films_stay_within_their_memory_and_the_readers_
             );
         }
     }
-    // Those who stopped fell behind alone: past the lag their sessions end, or they still hold what is theirs.
+    // Viewers that stopped fall behind alone: beyond the lag their sessions end, or they still hold
+    // what is theirs.
     stopped.clear();
     drop(viewers);
     drop(server);
 }
 
-/// Takes all that has come; whether there was something.
+/// Receives all packets that have arrived; returns whether there were any.
 fn receive(sockets: &[(UdpSocket, UdpSocket, u16)], counted: &mut HashMap<u32, Counted>) -> bool {
     let mut buffer = [0; 2048];
     let mut any = false;
@@ -173,7 +174,8 @@ fn receive(sockets: &[(UdpSocket, UdpSocket, u16)], counted: &mut HashMap<u32, C
                 Ok(len) => {
                     any = true;
                     let packet = Rtp::parse(&buffer[..len]).expect("RTP");
-                    // What comes before the PLAY answer was read is counted from its number on.
+                    // Packets that arrive before the response to PLAY was read are counted from
+                    // their sequence number on.
                     let of = counted.entry(packet.ssrc).or_default();
                     let expected = of.next.unwrap_or(packet.seq);
                     let ahead = packet.seq.wrapping_sub(expected) as i16;
@@ -210,7 +212,7 @@ fn socket_pair() -> (UdpSocket, UdpSocket, u16) {
     panic!("no pair of free ports");
 }
 
-/// Plays over TCP with a small window and reads no more once the PLAY is answered.
+/// Plays over TCP with a small window, and stops reading after the response to PLAY.
 fn stop_reading(server: SocketAddr, url: &str, number: usize) -> Client {
     let socket =
         socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");

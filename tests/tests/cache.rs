@@ -1,4 +1,4 @@
-//! The cache policy in a running server: what it is told of viewers shows in what it keeps.
+//! The cache policy in a running server: what it learns about viewers determines what it keeps.
 
 use std::fs;
 use std::time::Duration;
@@ -13,8 +13,8 @@ const BLOCK: u64 = 64 << 10;
 /// Blocks of the pool.
 const POOL: u64 = 32;
 
-/// A server of three films of two hours, a block of which plays for two minutes: what the machine has to
-/// do besides moves no viewer by much.
+/// Starts a server of three two-hour films, a block of which plays for two minutes: other work of
+/// the machine moves no viewer by much.
 fn server(policy: &str) -> (Server, tempfile::TempDir) {
     let dir = temp_dir("library");
     let film = films::film("two_hours").path;
@@ -32,7 +32,7 @@ fn server(policy: &str) -> (Server, tempfile::TempDir) {
     (server, dir)
 }
 
-/// Someone called `agent` fetches blocks of a film's file, one after the other.
+/// Fetches blocks of a film's file, one after the other, as the user agent `agent`.
 fn fetch(server: &Server, title: &str, agent: &str, blocks: std::ops::Range<u64>) {
     for block in blocks {
         let range = format!("bytes={}-{}", block * BLOCK, (block + 1) * BLOCK - 1);
@@ -47,7 +47,7 @@ fn misses(server: &Server) -> u64 {
     node["pool"]["misses"].as_u64().expect("a number")
 }
 
-/// Viewers whose places the policy knows.
+/// The number of viewers whose positions the policy knows.
 fn viewers(server: &Server) -> u64 {
     let text = server.get("/metrics").text();
     let number = text
@@ -56,15 +56,15 @@ fn viewers(server: &Server) -> u64 {
     number.expect("the metric").parse().expect("a number")
 }
 
-/// Seconds of the film before block 20.
+/// The time in seconds at which block 20 of the film begins.
 fn place(server: &Server) -> f64 {
     let film = server.get("/api/films/kept").json();
     let number = |name: &str| film[name].as_f64().expect(name);
     number("duration") * 20.0 * BLOCK as f64 / number("size")
 }
 
-/// How many of eight blocks of a film had to be read anew after others, who come and go as often, needed
-/// room.
+/// Returns how many of eight blocks of a film had to be read again after other viewers, with as
+/// many requests, needed room.
 fn misses_after_others(policy: &str) -> u64 {
     let (server, _dir) = server(policy);
     fetch(&server, "kept", "one who goes before", 20..32);
@@ -82,7 +82,7 @@ fn blocks_ahead_of_a_viewer_are_kept_as_the_least_recently_used_are_not() {
     assert_eq!(misses_after_others("lru"), 8);
 }
 
-/// One who watches over RTSP.
+/// Begins to watch over RTSP.
 fn plays(server: &Server, url: &str) -> Client {
     let mut client = Client::connect(server.rtsp).expect("a connection");
     client.setup_tcp(url).expect("SETUP");
@@ -131,7 +131,7 @@ fn the_api_shows_what_of_a_film_is_in_memory_who_watches_it_and_what_other_polic
     let cache = || server.get("/api/cache").json();
     assert_eq!(cache()["films"], serde_json::json!([]));
 
-    // Two watch: one over HTTP, and one over RTSP from the same place on.
+    // Two viewers, one over HTTP and one over RTSP from the same position.
     fetch(&server, "kept", "a player", 20..24);
     let url = server.rtsp_url("kept");
     let _client = plays(&server, &url);
@@ -143,7 +143,7 @@ fn the_api_shows_what_of_a_film_is_in_memory_who_watches_it_and_what_other_polic
     let viewers: Vec<f64> = serde_json::from_value(film["viewers"].clone()).expect("places");
     let there = (20 * BLOCK) as f64 / size as f64;
     assert_eq!(viewers.len(), 2, "{viewers:?}");
-    // A block is two minutes; the clock of both players runs.
+    // A block plays for two minutes, and the positions of both players advance with the clock.
     let is_near = |place: &f64| (place - there).abs() < 2.0 * BLOCK as f64 / size as f64;
     assert!(viewers.iter().all(is_near), "{viewers:?}, not {there}");
     let map: Vec<u8> = serde_json::from_value(film["map"].clone()).expect("a map");
@@ -165,7 +165,7 @@ fn the_api_shows_what_of_a_film_is_in_memory_who_watches_it_and_what_other_polic
         "too few requests"
     );
 
-    // One goes round and round in more than the pool holds, until there have been enough requests.
+    // One client loops over more than the pool holds until there are enough requests.
     for _ in 0..24 {
         for blocks in [0..24, 30..50] {
             let range = format!("bytes={}-{}", blocks.start * BLOCK, blocks.end * BLOCK - 1);
@@ -187,7 +187,8 @@ fn the_api_shows_what_of_a_film_is_in_memory_who_watches_it_and_what_other_polic
         of("lru") < of("belady") && of("ons") <= of("belady"),
         "{seen}"
     );
-    // The real one had its memory full at the beginning, the others theirs empty: a pool's worth of hits.
+    // At the beginning, the real cache was full and the simulated ones were empty: a difference of
+    // up to a pool of hits.
     let slack = POOL as f64 / of("requests");
     assert!(
         of("this") <= of("belady") + slack && of("this") > of("lru"),

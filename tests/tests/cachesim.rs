@@ -1,4 +1,4 @@
-//! `reelway cachesim` as a program: traces in and out, charts, and what wrong input is answered with.
+//! `reelway cachesim` as a program: traces in and out, charts, and errors for wrong input.
 
 use std::fs;
 use std::process::{Command, Output};

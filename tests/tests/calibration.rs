@@ -1,5 +1,5 @@
-//! `reelway serve --calibrate` end to end: it measures the machine, the next start takes its limits from the result, and nothing
-//! of it runs on.
+//! `reelway serve --calibrate` end to end: it measures the machine, the next start takes its limits
+//! from the result, and none of its processes keeps running.
 
 use std::fs;
 use std::io::Write;
@@ -16,7 +16,7 @@ use reelway_tests::wait;
 use serde_json::{Value, json};
 
 const FILM: &str = "seeks";
-/// What a calibration leaves in the state directory.
+/// The files that a calibration writes to the state directory.
 const REPORT: &str = "calibration.json";
 const CHART: &str = "calibration.svg";
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -40,7 +40,7 @@ fn library() -> tempfile::TempDir {
     library
 }
 
-/// The limit of a resource as the API reports it; `None`: it is not limited.
+/// The limit of a resource as the API reports it; `None` if it is not limited.
 fn limit(server: &Server, name: &str) -> Option<u64> {
     let told = server.get("/api/admission").json();
     let mut resources = told["resources"].as_array().expect("resources").iter();
@@ -59,8 +59,8 @@ fn server(library: &Path, state: &Path, cpu: Option<&str>) -> Server {
     server
 }
 
-/// Calibrates in ten seconds: the report as it was stored. `None`: the machine was too busy to serve one viewer on time, and that
-/// was said.
+/// Calibrates for ten seconds, and returns the stored report; `None` if the machine was too busy to
+/// serve one viewer on time, which must be reported.
 fn calibrate(library: &Path, state: &Path) -> Option<String> {
     let mut calibrating = Command::new(binary());
     calibrating.arg("serve").arg(library);
@@ -80,7 +80,8 @@ fn calibrate(library: &Path, state: &Path) -> Option<String> {
     Some(fs::read_to_string(&stored[0]).expect("the report"))
 }
 
-/// Starts a server on a state with a calibration of so many bytes a second: it has these limits.
+/// Starts a server on a state with a calibration of this many bytes per second, and checks its
+/// limits.
 fn has_limits(library: &Path, state: &Path, (disk, cpu): (u64, u64)) {
     let after = server(library, state, None);
     assert_eq!(limit(&after, "disk"), Some(usable(disk)));
@@ -90,7 +91,7 @@ fn has_limits(library: &Path, state: &Path, (disk, cpu): (u64, u64)) {
     assert_eq!(after.get("/api/calibration.svg").text(), stored(CHART));
 }
 
-/// What is left after 2 % of headroom.
+/// What remains after 2 % of headroom.
 fn usable(rate: u64) -> u64 {
     rate * 98 / 100
 }
@@ -117,7 +118,7 @@ fn a_calibration_stores_what_it_measured_unless_the_machine_is_too_busy() {
     let well = tried.iter().filter(|tried| tried["well"] == true);
     let most = well.filter_map(|tried| tried["viewers"].as_u64()).max();
     let cores = std::thread::available_parallelism().expect("cores").get() as u64;
-    // Viewers of 4 Mbit/s of picture with sound and headers, the same number on every core.
+    // Viewers of 4 Mbit/s of video, plus audio and headers, the same number on every core.
     let each = cpu / cores / most.expect("a number that was kept up with");
     assert!(
         (520_000..600_000).contains(&each),
@@ -139,7 +140,7 @@ fn a_stored_calibration_limits_disk_and_processor() {
     fs::write(state.path().join(CHART), "<svg></svg>").expect("a chart");
     has_limits(library.path(), state.path(), (DISK, CPU));
 
-    // A share of 4 Mbit/s, which a few viewers fill.
+    // A share of 4 Mbit/s, which a few viewers use up.
     let narrow = server(library.path(), state.path(), Some("0.004"));
     let bits = 8 * usable(CPU * 4 / 1000);
     assert_eq!(limit(&narrow, "processor"), Some(bits));
@@ -186,7 +187,8 @@ fn a_calibration_that_is_killed_leaves_no_server_behind() {
     assert!(gone.is_some(), "process {server} runs on");
 }
 
-/// Whether this process serves with a state below `state`. One that has ended, but was not waited for, has no command line.
+/// Whether this process serves with a state below `state`. A process that has ended, but was not
+/// waited for, has no command line.
 fn is_ours(process: &str, state: &Path) -> bool {
     let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     let line = String::from_utf8_lossy(&line);

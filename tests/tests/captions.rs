@@ -1,4 +1,4 @@
-//! Closed captions (CEA-608) lie inside the picture: whoever plays the film gets them as they are in the file.
+//! Closed captions (CEA-608) are part of the video: every player gets them as they are in the file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,12 +13,13 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Access unit delimiter of H.264, with its start code.
 const DELIMITER: [u8; 5] = [0, 0, 0, 1, 9];
 
-/// Captions as CEA-608 transmits them: two bytes a picture, by the picture's number.
+/// Captions as CEA-608 transmits them: two bytes per picture, by picture number.
 #[derive(Default)]
 struct Captions(BTreeMap<usize, [u8; 2]>);
 
 impl Captions {
-    /// A text is sent from picture `at` on, and shown when it is complete. Control codes are sent twice.
+    /// Transmits a text from picture `at` on; it is shown when it is complete. Control codes are
+    /// sent twice.
     fn say(&mut self, at: usize, text: &str) {
         const BEGIN: [u8; 2] = [0x14, 0x20];
         const ERASE_HIDDEN: [u8; 2] = [0x14, 0x2e];
@@ -34,12 +35,12 @@ impl Captions {
         self.0.extend((at..).zip(all));
     }
 
-    /// What is shown goes.
+    /// Erases the displayed text.
     fn erase(&mut self, at: usize) {
         self.0.extend((at..).zip([[0x14, 0x2c]; 2]));
     }
 
-    /// The SEI message of a picture, as a NAL unit (ATSC A/53, part 4, 6.2.3).
+    /// Returns a picture's SEI message as a NAL unit (ATSC A/53, part 4, 6.2.3).
     fn unit(&self, picture: usize) -> Vec<u8> {
         let two = self.0.get(&picture).copied().unwrap_or([0, 0]);
         let [one, other] = two.map(|byte| byte | (u8::from(byte.count_ones() % 2 == 0) << 7));
@@ -49,7 +50,7 @@ impl Captions {
     }
 }
 
-/// Where the first slice of an access unit begins, with its start code.
+/// Returns the offset of the first slice of an access unit, with its start code.
 fn first_slice(unit: &[u8]) -> usize {
     let starts = unit.windows(4);
     let is_slice = |four: &[u8]| four.starts_with(&[0, 0, 1]) && matches!(four[3] & 0x1f, 1 | 5);
@@ -58,7 +59,7 @@ fn first_slice(unit: &[u8]) -> usize {
     at - usize::from(unit[at - 1] == 0)
 }
 
-/// A film of four seconds with these captions, as H.264 by itself.
+/// Makes a film of four seconds with these captions, as an H.264 elementary stream.
 fn make(path: &Path, captions: &Captions) {
     let shown = "testsrc2=s=320x180:r=25:d=4";
     let coded = ["-c:v", "libx264", "-g", "25", "-bf", "0"];
@@ -89,7 +90,7 @@ fn copy(input: &str, before: &[&str], output: &Path) {
     run(ffmpeg(arguments), LIMIT).expect(input);
 }
 
-/// The captions that ffmpeg decodes of a film's picture, as SubRip.
+/// Returns the captions that ffmpeg decodes from a film's video, as SubRip.
 fn shown(path: &Path) -> String {
     let source = format!("movie={}[out0+subcc]", path.display());
     let decoded = [

@@ -1,4 +1,4 @@
-//! How a server is told what to do, and what it tells: configuration, addresses, logs.
+//! How a server is configured, and what it reports: configuration, addresses, logs.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::process::Command;
@@ -23,7 +23,7 @@ fn flags_go_over_the_environment_and_that_over_the_file() {
     let ports = [Ports::local(), Ports::local()];
     let [of_environment, of_flag] = ports.each_ref().map(|ports| ports.at().to_string());
 
-    // The file says "human", and a port of its own.
+    // The file says "human" and has another port.
     let server = Options::new(library.path())
         .set("log.format", "\"human\"")
         .env("REELWAY_LOG_FORMAT", "json")
@@ -59,7 +59,8 @@ fn a_session_s_story_is_one_line_of_json() {
     let url = server.rtsp_url("seeks");
     client.setup_tcp(&url).expect("SETUP");
     assert_eq!(client.request("PLAY", &url, &[]).expect("PLAY").status, 200);
-    // More than leave in one turn: those of the turns before the last are counted when they are here.
+    // More packets than one turn sends: the sender counts those of earlier turns before these
+    // arrive.
     for _ in 0..40 {
         client.frame(seconds(5)).expect("a packet");
     }
@@ -125,7 +126,8 @@ fn the_limit_of_descriptors_is_raised() {
     assert_eq!(soft, Some("5000"), "{limits}");
 }
 
-/// Reads RTP of the first track over UDP from the server at `rtsp`; where it comes from.
+/// Receives RTP of the first track over UDP from the server at `rtsp`, and returns its source
+/// address.
 fn origin_of_media(rtsp: SocketAddr, title: &str) -> IpAddr {
     let mut client = Client::connect(rtsp).expect("a connection");
     let url = format!("rtsp://{rtsp}/{title}");
@@ -149,7 +151,7 @@ fn media_leaves_from_the_address_that_rtsp_was_given_by_flag() {
         .flag("--rtp-ports", "0,0")
         .start();
     server.wait_indexed();
-    // Port 0 is any free one: what it says is what is bound.
+    // Port 0 means any free port: the log shows the one that is bound.
     let said = server.wait_for_log(&["RTSP ", "rtsp://127.0.0.2:"], seconds(10));
     let address = said.split("rtsp://").nth(1).expect("an address");
     let address = address.split('/').next().expect("an address");
@@ -161,7 +163,7 @@ fn media_leaves_from_the_address_that_rtsp_was_given_by_flag() {
 fn opened_to_the_network_it_prints_every_address_the_ports_and_a_code_for_telephones() {
     let library = films::library(&["seeks"]);
     let network = Network::new();
-    // A host with two addresses of IPv4 and one of IPv6, and without a route to anywhere else.
+    // A host with two IPv4 addresses and one IPv6 address, and without a route to anywhere else.
     let server = network.as_viewer(|| {
         let server = Options::new(library.path())
             .namespace(network.viewer(), VIEWER)
@@ -180,13 +182,13 @@ fn opened_to_the_network_it_prints_every_address_the_ports_and_a_code_for_teleph
         "open to the network: let TCP {rtsp}, UDP {rtp} and {}, TCP {http} through the firewall",
         rtp + 1
     ));
-    // The least QR code has 21 modules and 4 of margin on each side; two rows make a line.
+    // The smallest QR code has 21 modules and a margin of 4 on each side; one line shows two rows.
     let rows = said
         .lines()
         .filter(|line| line.contains('█') && line.chars().count() >= 29);
     assert!(rows.count() >= 12, "{said}");
 
-    // What it says is true, from another host; and media leaves from the address that was asked.
+    // The addresses work from another host, and media is sent from the address of the request.
     for ip in [VIEWER, OTHER, VIEWER_V6] {
         let at = SocketAddr::new(ip, http);
         let page = network.as_server(|| http::get(at, "/healthz"));

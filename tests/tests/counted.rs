@@ -1,4 +1,5 @@
-//! Packets that are counted in the background: as many as viewers over RTSP get, kept across restarts, and known to edges.
+//! Packets are counted in the background: as many as viewers over RTSP get. The numbers are kept
+//! across restarts, and edges have them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +9,8 @@ use reelway_tests::rtsp::{Client, Rtp, rtcp_packets};
 use reelway_tests::server::{Options, Server};
 use reelway_tests::wait;
 
-/// Films of five seconds: pictures in one unit and in several, small ones that share packets, containers with and without a view.
+/// Films of five seconds: pictures in one unit and in several, small ones that share packets,
+/// containers with and without a view.
 const FILMS: [&str; 9] = [
     "baseline",
     "hvc1",
@@ -23,15 +25,15 @@ const FILMS: [&str; 9] = [
 
 const SECONDS: Duration = Duration::from_secs(60);
 
-/// A server that counts the packets of these films, which have not changed for a second.
+/// A server that counts the packets of these films once they have not changed for a second.
 fn server(films: &Path, state: &Path) -> Options {
     Options::new(films)
         .state(state)
         .set("index.packets_after", 1)
 }
 
-/// What each track of a film becomes over RTP: most bytes of payload of a packet, packets, and bytes of them all. `None`: that of
-/// some has not been counted.
+/// For each track of a film over RTP: the largest payload of a packet in bytes, the number of
+/// packets, and their payload bytes in all. `None` if some track has not been counted.
 fn counted(server: &Server, film: &str) -> Option<Vec<[u64; 3]>> {
     let film = server.get(&format!("/api/films/{film}")).json();
     let tracks = film["tracks"].as_array().expect("tracks");
@@ -49,7 +51,7 @@ fn wait_counted(server: &Server, film: &str) -> Vec<[u64; 3]> {
         .unwrap_or_else(|| panic!("{film} is not counted: {}", server.log()))
 }
 
-/// The payloads of all packets of each track that a viewer gets who plays a film to its end.
+/// Plays a film to its end, and returns the payloads of all packets of each track.
 fn played(server: &Server, film: &str) -> Vec<Vec<Vec<u8>>> {
     let url = server.rtsp_url(film);
     let mut viewer = Client::connect(server.rtsp).expect("the server");
@@ -89,7 +91,8 @@ fn as_many_packets_are_counted_as_viewers_get() {
                     counted.iter().zip(&played).enumerate()
                 {
                     assert!(played.iter().all(|one| one.len() as u64 <= *payload));
-                    // Parameter sets are sent before the first picture; they belong to no group.
+                    // Parameter sets are sent before the first picture; they are not part of any
+                    // group.
                     let extra = played.len() as u64 - count;
                     assert!(extra <= 1, "{film}, track {track}: {extra} packets more");
                     let of_groups = played.iter().skip(extra as usize);
@@ -109,7 +112,7 @@ fn what_was_counted_is_kept_and_is_counted_anew_for_other_packets() {
         server.wait_indexed();
         wait_counted(&server, "small_slices")
     };
-    // There from the first moment on, also where nothing is counted any more.
+    // They are there from the first moment on, even if nothing is counted any more.
     let restarted = Options::new(films.path())
         .state(state.path())
         .set("index.packets_after", 0)

@@ -1,6 +1,7 @@
-//! Forty viewers who press play within a second on a link that carries 22 of them: nobody who is admitted loses a packet.
+//! Forty viewers press play within a second on a link that carries 22 of them: nobody who is
+//! admitted loses a packet.
 //!
-//! The players are ffmpeg, which says when packets are missing; what the link throws away its queue counts.
+//! The players are ffmpeg, which reports missing packets; the link's queue counts what it drops.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -15,15 +16,15 @@ fn second(count: f64) -> Duration {
     Duration::from_secs_f64(count)
 }
 
-/// One crowd at a time: each takes most of a small machine.
+/// One crowd at a time, as each takes most of a small machine.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Viewers who come.
+/// The number of viewers.
 const VIEWERS: usize = 40;
-/// What the link carries, bits a second.
+/// The link's capacity in bits per second.
 const RATE: f64 = 100e6;
 
-/// A viewer who asks again when refused.
+/// A viewer who tries again when refused.
 struct Viewer {
     player: Running,
     url: String,
@@ -49,7 +50,7 @@ impl Viewer {
         self.tried += 1;
     }
 
-    /// Seconds of the film that a viewer over HTTP has got.
+    /// The seconds of the film that a viewer over HTTP has received.
     fn got(&self) -> Option<f64> {
         let said = self.player.said();
         let (_, last) = said.rsplit_once("out_time_us=")?;
@@ -63,7 +64,7 @@ fn play(network: &Network, url: &str) -> Running {
     command.args(["netns", "exec", network.viewer(), "ffmpeg"]);
     command.args(["-hide_banner", "-nostdin", "-loglevel", "verbose"]);
     if url.starts_with("rtsp") {
-        // The socket's buffer bears a player that does not get the processor for a while.
+        // The socket buffer bridges times when the player does not get the processor.
         command.args(["-rtsp_transport", "udp", "-buffer_size", "4000000"]);
     } else {
         command.args(["-stats_period", "0.1", "-progress", "pipe:2"]);
@@ -72,7 +73,7 @@ fn play(network: &Network, url: &str) -> Running {
     players::start(command)
 }
 
-/// Bytes and packets that the link has carried, and packets that its queue has thrown away.
+/// The bytes and packets that the link has carried, and the packets that its queue has dropped.
 fn carried(network: &Network) -> (u64, u64, u64) {
     let shown = network.on_server("tc -s qdisc show dev wire root");
     let words: Vec<&str> = shown.split_whitespace().collect();
@@ -85,7 +86,8 @@ fn carried(network: &Network) -> (u64, u64, u64) {
     (after("Sent", 1), after("Sent", 3), after("(dropped", 1))
 }
 
-/// Bits a second on the wire over `time`, counted as Ethernet does: 24 bytes more a packet than the kernel.
+/// The rate on the wire over `time` in bits per second, counted as Ethernet does: 24 bytes more per
+/// packet than the kernel counts.
 fn rate(network: &Network, time: Duration) -> f64 {
     let before = carried(network);
     std::thread::sleep(time);
@@ -112,7 +114,8 @@ enum Watch {
     RtspAndHls,
 }
 
-/// Lets the crowd come; how many are in once all are admitted or have given up, and what the link carries then.
+/// Starts the crowd. Returns how many play once all are admitted or have given up, and the link's
+/// rate then.
 fn crowd(watch: Watch, policy: &str, queue_ms: u32) -> (u64, f64) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let network = Network::new();
@@ -140,8 +143,8 @@ fn crowd(watch: Watch, policy: &str, queue_ms: u32) -> (u64, f64) {
         viewers.push(Viewer::comes(&network, url));
         std::thread::sleep(second(1.0 / VIEWERS as f64));
     }
-    // Those who were refused ask again, as long as others may leave room. The film is long enough for those who came first to
-    // be there to the end.
+    // Refused viewers try again, as others may make room. The film is long enough that the first
+    // viewers are still there at the end.
     let steady = wait::until(second(30.0), || {
         for viewer in &mut viewers {
             if !viewer.player.running() && viewer.tried < 4 {
@@ -162,7 +165,7 @@ fn crowd(watch: Watch, policy: &str, queue_ms: u32) -> (u64, f64) {
         steady.is_some(),
         "viewers neither play nor are refused: who runs, and how often they have tried: {tries:?}"
     );
-    // Refused players take a moment to end, admitted ones a moment to begin.
+    // Refused players take a moment to exit, admitted ones a moment to begin.
     let admitted = wait::until(second(30.0), || {
         let players = viewers.iter_mut();
         let running = players.filter_map(|viewer| viewer.player.running().then_some(()));

@@ -1,5 +1,5 @@
-//! Films that are cut off, damaged, or no films: an error that names box and byte and says what to
-//! do, no panic, memory bounded.
+//! Films that are cut off, damaged, or not films at all: an error that names box and byte and says
+//! what to do, no panic, memory bounded.
 
 use std::fs;
 use std::ops::Range;
@@ -25,7 +25,7 @@ fn bytes(name: &str) -> Vec<u8> {
     fs::read(films::film(name).path).expect("the film")
 }
 
-/// All samples lie in the file.
+/// Whether all samples lie within the file.
 fn sound(index: &Index, len: usize) -> bool {
     index
         .tables
@@ -34,7 +34,7 @@ fn sound(index: &Index, len: usize) -> bool {
         .all(|sample| sample.bytes().end <= len as u64)
 }
 
-/// Where the first box of this kind begins.
+/// Returns the offset of the first box of this type.
 fn find(film: &[u8], kind: &[u8; 4]) -> usize {
     film.windows(4)
         .position(|window| window == kind)
@@ -58,7 +58,8 @@ fn a_half_copied_film_is_said_to_be_incomplete_wherever_it_was_cut() {
             .chain(film.len() - 3..film.len())
         {
             let error = index(&film[..cut]).expect_err("a film that is cut off");
-            // Less than a box header is not yet anything; `moov` to the end of the file has no length to miss.
+            // Less than a box header cannot be recognised; a `moov` that extends to the end of the
+            // file has no length.
             if cut < 8 || (name == "moov_to_eof" && cut > find(&film, b"moov")) {
                 continue;
             }
@@ -177,7 +178,7 @@ fn an_unknown_codec_is_named() {
     );
 }
 
-/// The bytes of a film that are not media.
+/// Returns the positions of a film's bytes that are not media.
 fn tables(film: &[u8]) -> Vec<usize> {
     let mut all = Vec::new();
     let mut at = 0;
@@ -196,7 +197,7 @@ fn flipped(name: &'static str) -> impl Strategy<Value = (Vec<u8>, Vec<(usize, u8
     (Just(film), prop::collection::vec((at, 1..=255u8), 1..8))
 }
 
-/// Most memory this process has had, in bytes.
+/// The peak memory of this process in bytes.
 fn peak_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("/proc");
     let line = status
@@ -240,6 +241,6 @@ fn flipped_bits_never_make_a_sample_outside_the_film_nor_take_much_memory() {
         Ok(())
     });
     outcome.unwrap_or_else(|error| panic!("{error}"));
-    // The films of this test are a few hundred kilobytes each, and all of them are held.
+    // The films of this test have a few hundred kilobytes each, and all of them are in memory.
     assert!(peak_memory() < 200 << 20, "{} bytes at most", peak_memory());
 }

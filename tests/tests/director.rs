@@ -1,4 +1,4 @@
-//! The director before edges, in the lab's kernel, which has IPVS.
+//! The director in front of edges, in the lab's kernel, which has IPVS.
 
 use reelway_tests::lab;
 

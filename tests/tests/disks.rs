@@ -1,5 +1,6 @@
-//! Films on disks: read once for many, the same bytes past the page cache and through it, and what
-//! viewers get of a disk that gives less than it should, nothing more, or nothing for long.
+//! Films on disks: read once for many viewers, the same bytes past the page cache and through it,
+//! and what viewers get from a disk that returns less than requested, nothing more, or nothing for
+//! a long time.
 
 use std::fs;
 use std::io::Read;
@@ -13,7 +14,7 @@ use reelway_tests::http;
 use reelway_tests::server::{Options, Server};
 use reelway_tests::wait;
 
-/// A film of some megabytes: a short one with padding, which is delivered with the file.
+/// A film of some megabytes: a short one with padding, which is part of the file.
 fn long_film() -> Vec<u8> {
     film_of(9_000_000)
 }
@@ -32,7 +33,7 @@ fn server(films: &std::path::Path) -> Server {
     server
 }
 
-/// A figure of `/metrics`.
+/// The value of a metric.
 fn figure(server: &Server, name: &str) -> u64 {
     value(&server.get("/metrics").text(), name)
 }
@@ -71,7 +72,7 @@ fn a_film_larger_than_the_pool_is_read_again_for_later_viewers_and_no_byte_is_wr
     let path = dir.path().join("large.mp4");
     let film = film_of(30_000_000);
     fs::write(&path, &film).expect("a film");
-    // It counts the bytes that are read, independently of the server's metric.
+    // The disk counts the bytes that are read, independently of the server's metric.
     let disk = FaultyDisk::with(&path).expect("a file system in user space");
     let server = Options::new(disk.dir())
         .set("http.ahead", 3600)
@@ -94,14 +95,14 @@ fn a_film_larger_than_the_pool_is_read_again_for_later_viewers_and_no_byte_is_wr
     let len = film.len() as u64;
     assert!(server.get("/large/file").body == film);
     assert_eq!(read(), len, "the first viewer needs each byte once");
-    // The pool can hold at most its own size of the film.
+    // At most the pool's size of the film is still in memory.
     assert!(server.get("/large/file").body == film);
     let twice = read();
     assert!(
         (2 * len - POOL..=2 * len).contains(&twice),
         "{twice} bytes were read for two viewers of {len}"
     );
-    // Several viewers at once, each from another place to the end.
+    // Several viewers at the same time, each from a different position to the end.
     std::thread::scope(|scope| {
         for viewer in 0..VIEWERS {
             let (server, film) = (&server, &film);
@@ -115,7 +116,7 @@ fn a_film_larger_than_the_pool_is_read_again_for_later_viewers_and_no_byte_is_wr
             });
         }
     });
-    // One of them fetched the whole film.
+    // One of them read the whole film from the disk.
     assert!(read() >= twice + len - POOL, "{} bytes", read());
     let pool = figure(&server, "reelway_pool_bytes");
     assert!(pool <= POOL, "a pool of {pool} bytes");
@@ -131,8 +132,8 @@ fn between_two_blocks_a_viewer_who_has_enough_ahead_holds_none() {
         .set("pool.block", "\"1MiB\"")
         .start();
     server.wait_indexed();
-    // Twelve seconds that are sent in six: half a block in half a second. What a slow disk needs longer for is asked for
-    // before, but this disk would have to be very slow.
+    // Twelve seconds that are sent in six: half a block in half a second. Blocks are requested
+    // earlier if the disk is slow, but this one would have to be very slow.
     const BYTES: usize = 6_000_000;
     let range = format!("bytes=0-{}", BYTES - 1);
     std::thread::scope(|scope| {
@@ -163,7 +164,7 @@ fn what_programs_write_is_served_and_what_is_put_is_read_by_programs() {
         .start();
     server.wait_indexed();
     let film = long_film();
-    // Through the page cache, and not brought to the disk by anybody.
+    // Written through the page cache, and not flushed to the disk by anything.
     let source = library.path().join(".source");
     fs::write(&source, &film).expect("a film");
     let copied = Command::new("cp")
@@ -176,7 +177,7 @@ fn what_programs_write_is_served_and_what_is_put_is_read_by_programs() {
         (answer.status == 200).then_some(answer.body)
     });
     assert!(served.expect("the copied film") == film);
-    // Past it, and read by others while it is watched here.
+    // Written past the page cache, and read by other programs while a viewer watches it.
     let token = format!("Bearer {}", server.token());
     let headers = [("Authorization", token.as_str())];
     let put = http::send(server.http, "PUT", "/put/file", &headers, &film).expect("an answer");
@@ -198,7 +199,7 @@ fn what_programs_write_is_served_and_what_is_put_is_read_by_programs() {
         assert!(probed.status.success(), "{probed:?}");
         assert!(watching.join().expect("a viewer"));
     });
-    // And moved under another name.
+    // Then moved to another name.
     let moved = Command::new("mv")
         .arg(&path)
         .arg(library.path().join("moved.mp4"))
@@ -211,7 +212,7 @@ fn what_programs_write_is_served_and_what_is_put_is_read_by_programs() {
     assert!(served.expect("the moved film") == film);
 }
 
-/// A disk with the long film, and another with a film of its own.
+/// A disk with the long film, and another one with a film of its own.
 fn disks() -> (FaultyDisk, tempfile::TempDir, Vec<u8>, Server) {
     let film = long_film();
     let dir = films::temp_dir("long");
@@ -227,7 +228,8 @@ fn disks() -> (FaultyDisk, tempfile::TempDir, Vec<u8>, Server) {
     (faulty, good, film, server)
 }
 
-/// What comes of the long film's bytes, whole or not, and whether the connection ended.
+/// Returns the bytes of the long film that arrive until the connection ends, whether all or only a
+/// part.
 fn body(server: SocketAddr) -> Vec<u8> {
     use std::io::{BufRead, BufReader, Write};
     let mut stream = TcpStream::connect(server).expect("a connection");
@@ -246,7 +248,7 @@ fn body(server: SocketAddr) -> Vec<u8> {
         reader.read_line(&mut line).expect("a header");
     }
     let mut bytes = Vec::new();
-    // However it ends, what has come is judged.
+    // However the connection ends, the bytes that have arrived are checked.
     let _ = reader.read_to_end(&mut bytes);
     bytes
 }

@@ -1,5 +1,5 @@
-//! Files that are fetched: as fast as TCP takes them where nothing is limited, else as fast as what viewers have not booked,
-//! and by their film's pace where the configuration says so.
+//! Downloads of files: as fast as TCP allows if nothing is limited, otherwise as fast as unbooked
+//! capacity allows, and at the film's pace if it is configured.
 
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use reelway_tests::http;
 use reelway_tests::server::{Options, Server};
 use reelway_tests::wait::Deadline;
 
-/// Seconds that the film plays, and its bytes.
+/// The film's duration in seconds.
 const SECONDS: f64 = 60.0;
 
 fn server(options: impl FnOnce(Options) -> Options) -> (Server, tempfile::TempDir, u64) {
@@ -24,7 +24,7 @@ fn server(options: impl FnOnce(Options) -> Options) -> (Server, tempfile::TempDi
     (server, library, len)
 }
 
-/// What curl says of a download: its bytes, and bytes a second.
+/// Downloads with curl: returns the number of bytes, and bytes per second.
 fn curl(server: &Server, more: &[&str]) -> (u64, f64) {
     let output = Command::new("curl")
         .args([
@@ -47,7 +47,7 @@ fn curl(server: &Server, more: &[&str]) -> (u64, f64) {
     )
 }
 
-/// Bytes a second of a download in some seconds from when all `fetchers` have begun.
+/// The speed of a download in bytes per second, over some seconds after all `fetchers` have begun.
 fn speed(server: &Server, name: &str, fetchers: &Barrier) -> f64 {
     let headers = [("User-Agent", name)];
     let mut stream = http::begin(server.http, "GET", "/load/file", &headers, 0).expect("a request");
@@ -82,7 +82,7 @@ fn where_nothing_is_limited_curl_gets_a_film_as_fast_as_tcp_takes_it() {
         speed > 10.0 * len as f64 / SECONDS,
         "{speed} bytes a second"
     );
-    // And they are the film's.
+    // The bytes are the film's.
     let film = std::fs::read(library.path().join("load.mp4")).expect("the film");
     assert!(server.get("/load/file").body == film);
     let range = [("Range", "bytes=1000001-9000000")];
@@ -98,7 +98,7 @@ fn where_downloads_are_paced_a_film_goes_at_its_pace() {
             .set("http.pace", 4.0)
     });
     let (bytes, _) = curl(&server, &["--max-time", "5"]);
-    // A second at once, and four in each.
+    // One second at once, and four in each second.
     let seconds = bytes as f64 / len as f64 * SECONDS;
     assert!(
         (12.0..26.0).contains(&seconds),
@@ -114,12 +114,12 @@ fn downloads_share_what_is_not_booked_and_take_no_more() {
     let megabits = alone * 8.0 / 1e6;
     let own = len as f64 * 8.0 / SECONDS / 1e6;
     println!("{megabits:.1} Mbit/s alone, of 40; the film's own rate is {own:.1}");
-    // Not all of the 40: headroom, headers, a quarter of what is booked for it as a viewer, and what is not used while it is
-    // sent a piece that is booked. How near it comes is a matter of simulated time (`reelway_viewing::Spares`); here it only
-    // has to be far beyond the pace of a viewer.
+    // Less than 40: headroom, headers, a quarter of its booking as a viewer, and what it does
+    // not use while it is sent a booked piece. How near it comes is tested in simulated time
+    // (`reelway_viewing::Spares`); here it only has to be far above a viewer's pace.
     assert!((2.0 * own..40.0).contains(&megabits), "{megabits} Mbit/s");
 
-    // Several, told apart by their names: together no more, each its share.
+    // Several downloads, distinguished by their names: together no more, and each has its share.
     let fetchers = Barrier::new(3);
     let speeds: Vec<f64> = std::thread::scope(|scope| {
         let fetch = |number: u8| {
@@ -140,7 +140,7 @@ fn downloads_share_what_is_not_booked_and_take_no_more() {
         speeds.iter().copied().fold(0.0, f64::max),
     );
     assert!(least > own && most < 1.5 * least, "{speeds:?} Mbit/s");
-    // No hidden wait for whoever watches: a small piece of another place comes at once.
+    // Viewers do not wait for them: a small piece from another position arrives at once.
     let started = reelway_clock::now();
     let range = [
         ("Range", "bytes=20000000-20000099"),
@@ -163,7 +163,7 @@ fn a_piece_for_a_poster_is_no_faster_than_what_is_not_booked() {
     let bits = 8.0 * piece.body.len() as f64;
     println!("{bits} bits in {took:.2} s");
     assert!(bits > LIMIT, "a piece worth the name: {bits} bits");
-    // A thirty-second part of a second's bytes may go at once.
+    // A thirty-second of a second's bytes may be sent at once.
     assert!(
         bits <= LIMIT * (took + 1.0 / 32.0),
         "{bits} bits in {took} s"
@@ -172,14 +172,14 @@ fn a_piece_for_a_poster_is_no_faster_than_what_is_not_booked() {
     assert_eq!(sessions["sessions"].as_array().map(Vec::len), Some(0));
 }
 
-/// Whether the kernel holds the server's end of a connection to a rate of its own, as `ss` says.
+/// Whether the kernel limits the server's end of a connection to a pacing rate, as `ss` shows.
 fn is_held(connection: &TcpStream) -> bool {
     let here = connection.local_addr().expect("an address");
     let filter = format!("dport = :{}", here.port());
     let said = Command::new("ss").args(["-tinH", &filter]).output();
     let said = String::from_utf8(said.expect("ss (iproute2)").stdout).expect("text");
     let (_, rate) = said.split_once("pacing_rate ").expect(&said);
-    // The rate of the moment, and after a slash what it may not exceed.
+    // The current rate and, after a slash, its limit.
     rate.split_whitespace().next().expect(&said).contains('/')
 }
 

@@ -1,4 +1,5 @@
-//! Films as other people's tools write them: each plays as its file does, or the refusal says what can be done about it.
+//! Films as other people's tools write them: each plays as its file does, or the refusal says what
+//! can be done about it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,11 +9,11 @@ use reelway_tests::players::{ffmpeg, run, start};
 use reelway_tests::server::{Options, Server};
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// A picture that moves, and a sound.
+/// A moving picture, and sound.
 const SHOWN: &str = "testsrc2=s=320x180:r=25";
 const HEARD: &str = "aevalsrc=sin(440*2*PI*t)/3|sin(660*2*PI*t)/3:s=48000";
 
-/// Has ffmpeg make a film of two seconds in a folder, coded like this.
+/// Makes a film of two seconds in a folder with ffmpeg and these coding options.
 fn make(dir: &Path, name: &str, coding: &[&str]) {
     make_of(dir, name, &[SHOWN, HEARD], &[coding, &["-t", "2"]].concat());
 }
@@ -28,8 +29,8 @@ fn make_of(dir: &Path, name: &str, sources: &[&str], coding: &[&str]) {
     run(ffmpeg(arguments), LIMIT).expect(name);
 }
 
-/// What is decoded of the first picture of an input, or the packets of its first sound: when each begins, in ticks of 90 kHz, and
-/// its hash.
+/// Returns the decoded pictures of an input's first video stream, or the packets of its first audio
+/// stream: each one's time in ticks of 90 kHz, and its hash.
 fn frames(input: &str, kind: &str) -> Vec<(i64, String)> {
     let map = format!("0:{kind}:0");
     let arguments = ["-v", "error", "-i", input, "-map", &map];
@@ -60,7 +61,7 @@ fn frames(input: &str, kind: &str) -> Vec<(i64, String)> {
         .collect()
 }
 
-/// A hash of all decoded sound of an input.
+/// A hash of all decoded audio of an input.
 fn decoded_sound(input: &str) -> String {
     let arguments = ["-v", "error", "-i", input, "-map", "0:a:0"];
     let written = ["-f", "hash", "-hash", "md5", "-"];
@@ -73,7 +74,8 @@ fn hashes(frames: &[(i64, String)]) -> Vec<&str> {
     frames.iter().map(|(_, hash)| &hash[..]).collect()
 }
 
-/// Fails unless both are the same, and begin at the same times after their first within a millisecond.
+/// Fails unless both have the same hashes, and the same times after their first within a
+/// millisecond.
 #[track_caller]
 fn same(file: &[(i64, String)], received: &[(i64, String)]) {
     assert!(!file.is_empty());
@@ -130,8 +132,9 @@ fn another_codec_under_the_number_of_a_stream_is_not_mixed_into_it() {
     }
 }
 
-/// ffmpeg writes the last frames of sound when it ends the file, long after those before them.
-/// The time goes back by less than a second where they are joined, and pictures are shown out of order besides.
+/// ffmpeg writes the last audio frames when it ends the file, long after those before them. Where
+/// the pieces are joined, the time goes back by less than a second, and pictures are also
+/// reordered.
 #[test]
 fn joined_pieces_shorter_than_a_second_follow_each_other() {
     let dir = temp_dir("library-");
@@ -212,7 +215,7 @@ fn opus_of_six_channels_is_refused_over_rtsp_and_plays_over_hls() {
     }
 }
 
-/// Headers have no number for these channels, so frames say which there are.
+/// Headers have no number for this channel layout, so the frames themselves describe it.
 #[test]
 fn aac_whose_frames_say_its_channels_plays() {
     let dir = temp_dir("library-");
@@ -255,7 +258,7 @@ fn what_is_skipped_or_refused_is_named() {
         command.args(options);
         start(command).finish(LIMIT).expect(name);
     }
-    // Without the packets that say which programmes there are.
+    // Removes the packets that list the programmes (PAT).
     let stream = std::fs::read(&plain).expect("a film");
     let packets = stream
         .chunks(188)

@@ -1,5 +1,5 @@
-//! A state directory without room: indexes are kept in memory within a bound, the page and the log give the reason, films
-//! play, and indexes are written when there is room again.
+//! A full state directory: indexes are kept in memory within a bound, the page and the log give the
+//! reason, films can be played, and indexes are written when there is room again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use reelway_tests::server::{Options, Server};
 use reelway_tests::wait;
 
 const FILMS: usize = 12;
-/// Memory for indexes that cannot be written.
+/// The memory for indexes that cannot be written.
 const MEMORY: u64 = 32 << 20;
-/// Bytes of the index of a film of these tests: 18 bytes a sample, and groups.
+/// The size of the index of one of these films in bytes: 18 per sample, and groups.
 const INDEX: u64 = 8 << 20;
 
 /// A small file system that is unmounted when dropped.
 struct Mounted(PathBuf);
 
 impl Mounted {
-    /// Mounts one of one MiB; `None` where that is not allowed.
+    /// Mounts one of 1 MiB; `None` if that is not permitted.
     fn new(at: &Path) -> Option<Mounted> {
         fs::create_dir_all(at).expect("a directory");
         mount(at, "size=1m").then(|| Mounted(at.to_owned()))
@@ -47,7 +47,7 @@ fn mount(at: &Path, options: &str) -> bool {
     mount.status().is_ok_and(|status| status.success())
 }
 
-/// Films of silence: long tables and few bytes.
+/// Makes films of silence: long tables and few bytes.
 fn films(dir: &Path) {
     let short = dir.join("short.m4a");
     let ffmpeg = |args: &[&str], to: &Path| {
@@ -134,7 +134,7 @@ fn indexes_that_cannot_be_written_take_bounded_memory_and_are_written_when_there
         .count();
     assert_eq!(said, 1, "{}", server.log());
 
-    // Every film plays, and memory stays within its bound.
+    // Every film can be played, and memory stays within its bound.
     for film in 0..FILMS {
         drop(begin(&server, film).unwrap_or_else(|error| panic!("film{film}: {error:#}")));
         wait_for_sessions(&server, 0);
@@ -144,10 +144,11 @@ fn indexes_that_cannot_be_written_take_bounded_memory_and_are_written_when_there
         "{FILMS} films take {} MiB more than with index files",
         grown >> 20
     );
-    // Beside the indexes that are kept: one in the making, and what the allocator holds.
+    // In addition to the kept indexes: one that is being made, and what the allocator retains.
     assert!(grown < MEMORY + 3 * INDEX, "{} MiB", grown >> 20);
 
-    // Those that are played stay; where they take all the memory, another film is refused with the reason.
+    // Indexes of films that are played stay; once they take all the memory, another film is refused
+    // with the reason.
     let mut playing = Vec::new();
     let refused = loop {
         match begin(&server, playing.len()) {

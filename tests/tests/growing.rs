@@ -9,18 +9,18 @@ use reelway_tests::recording::{SECONDS, append, duration, packets, playlist, seg
 use reelway_tests::server::{Options, Server};
 use reelway_tests::wait;
 
-/// A recording of which a third is there, and a server that has indexed it.
+/// A recording a third of which is written, and a server that has indexed it.
 struct Begun {
-    /// All of it, in the end.
+    /// The whole film.
     whole: Vec<u8>,
     path: PathBuf,
     server: Server,
-    /// Seconds that are there.
+    /// The duration of what is written, in seconds.
     seconds: f64,
     _dir: tempfile::TempDir,
 }
 
-/// Begins a recording of this kind, in segments of so many seconds.
+/// Begins a recording of this kind, in segments of this many seconds.
 fn begin(extension: &str, segment: u32, set: impl FnOnce(Options) -> Options) -> Begun {
     let whole = whole(extension);
     let dir = films::temp_dir("library-");
@@ -44,12 +44,12 @@ fn begin(extension: &str, segment: u32, set: impl FnOnce(Options) -> Options) ->
     }
 }
 
-/// Segments are sent as fast as they can be.
+/// Sends segments as fast as possible.
 fn at_once(options: Options) -> Options {
     options.set("http.ahead", 3600)
 }
 
-/// Whether the API says that the film grows.
+/// Whether the API reports that the film grows.
 fn grows(server: &Server) -> bool {
     server.get("/api/films/recording").json()["growing"] == true
 }
@@ -58,7 +58,7 @@ fn a_recording_is_played_as_far_as_it_was(extension: &str) {
     let recording = begin(extension, 2, at_once);
     let (whole, path, server) = (&recording.whole, &recording.path, &recording.server);
     let (first, third) = (recording.seconds, whole.len() / 3);
-    // Nothing tells yet that there will be more.
+    // Nothing indicates yet that there will be more.
     assert!(
         server
             .get(&playlist(server))
@@ -71,7 +71,7 @@ fn a_recording_is_played_as_far_as_it_was(extension: &str) {
         Some(duration(server)).filter(|now| *now > first + 5.0)
     });
     let longer = longer.expect("it was indexed again");
-    // At no time it was away.
+    // The film was available all the time.
     let log = server.log();
     assert!(!log.contains("replaced"), "{log}");
     // The playlist grows with the film.
@@ -99,7 +99,7 @@ fn a_recording_is_played_as_far_as_it_was(extension: &str) {
     for (address, body) in before.iter().zip(&bodies) {
         assert!(get(address) == *body, "{address}");
     }
-    // When it has not grown for a while, it has ended.
+    // A recording that has not grown for a while has ended.
     let ended = wait::until(SECONDS, || {
         let text = server.get(&address).text();
         text.contains("#EXT-X-ENDLIST").then_some(text)
@@ -112,7 +112,7 @@ fn a_recording_is_played_as_far_as_it_was(extension: &str) {
     let played = packets(&server.http_url("recording/hls/main.m3u8"), &[]);
     assert_eq!(played, packets(&path.display().to_string(), &[]));
 
-    // Another file in its place is another film.
+    // A different file in its place is a different film.
     std::fs::write(
         path,
         std::fs::read(film("transport").path).expect("another"),
@@ -171,7 +171,7 @@ fn ffmpeg_follows_a_recording_over_hls_until_it_ends() {
 
 #[test]
 fn a_recording_has_ended_soon_after_the_program_has_closed_it_that_kept_it_open() {
-    // Otherwise it has ended when it has not grown for a minute.
+    // With these segments, it would otherwise end only after a minute without growth.
     let recording = begin("ts", 20, at_once);
     let (whole, path, server) = (&recording.whole, &recording.path, &recording.server);
     let mut file = OpenOptions::new()
@@ -185,7 +185,8 @@ fn a_recording_has_ended_soon_after_the_program_has_closed_it_that_kept_it_open(
         file.write_all(part).expect("more of it");
         rest = more;
     };
-    // It is indexed again every five seconds: after the second time it has been written for longer than that.
+    // It is indexed again every five seconds: after the second time, it has been open for longer
+    // than that.
     for _ in 0..2 {
         let seconds = wait::until(SECONDS, || {
             write(whole.len() / 2000);
@@ -214,7 +215,7 @@ fn what_a_recording_has_grown_by_and_what_may_come_is_booked_for_viewers_over_hl
     let recording = begin("ts", 2, limited);
     let (whole, path, server) = (&recording.whole, &recording.path, &recording.server);
     let (first, third) = (recording.seconds, whole.len() / 3);
-    // Of the coming minute, the steps in which something is booked.
+    // The number of steps of the next minute in which something is booked.
     let booked = || {
         let told = server.get("/api/admission?ahead=60").json();
         let resources = told["resources"].as_array().expect("resources");
@@ -232,11 +233,11 @@ fn what_a_recording_has_grown_by_and_what_may_come_is_booked_for_viewers_over_hl
     append(path, &whole[third..]);
     let is_longer = || (duration(server) > first + 5.0).then_some(());
     assert!(wait::until(SECONDS, is_longer).is_some());
-    // A player asks for the playlist again, and plays on.
+    // The player requests the playlist again and plays on.
     let after = wait::until(SECONDS, || {
         let late = server.get(&address).text();
         assert_eq!(server.get(&segments(&late)[1]).status, 200);
-        // What may come is booked as well.
+        // Growth that may come is booked as well.
         Some(booked()).filter(|now| *now == 60)
     });
     assert!(after.is_some(), "{before}, then {}", booked());
@@ -258,7 +259,7 @@ fn a_viewer_over_rtsp_gets_a_recording_up_to_where_it_ended_when_they_came() {
     let url = server.rtsp_url("recording");
     let played = std::thread::scope(|scope| {
         let player = scope.spawn(|| packets(&url, &["-rtsp_transport", "tcp"]));
-        // It grows all the while.
+        // The recording grows all the time.
         let mut rest = &whole[cut..];
         let ended = wait::until(SECONDS * 3, || {
             let (part, more) = rest.split_at(rest.len().min(4096));

@@ -1,4 +1,4 @@
-//! Transport streams over HLS in segments that are slices of the film's file (`TITLE/ts/main.m3u8`).
+//! Transport streams over HLS (`TITLE/ts/main.m3u8`): segments are slices of the film's file.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use reelway_tests::server::{Options, Server};
 use reelway_tests::wait;
 
 const PACKET: usize = 188;
-/// H.264 and H.265, MPEG-2, AC-3; one that begins in the middle of a group of pictures, and one whose times begin again.
+/// H.264, H.265, MPEG-2, AC-3; one begins in the middle of a GOP, the times of one start over.
 const FILMS: [&str; 6] = [
     "transport",
     "transport_cut",
@@ -24,7 +24,7 @@ const FILMS: [&str; 6] = [
     "transport_wrapped",
 ];
 
-/// A server of these films, in segments of a second.
+/// Starts a server of these films, with segments of one second.
 fn serve(films: &Path) -> Server {
     let options = Options::new(films)
         .set("http.segment", 1)
@@ -34,11 +34,11 @@ fn serve(films: &Path) -> Server {
     server
 }
 
-/// What a player is given of a film: all addresses are whole.
+/// What a player is offered of a film; all addresses are complete.
 struct Offer {
     playlist: String,
     text: String,
-    /// Each segment with its duration in seconds, the number of its PAT and PMT among `tables`, and whether it begins anew.
+    /// Each segment, its duration in seconds, its tables' index, and whether it is discontinuous.
     segments: Vec<(String, f64, usize, bool)>,
     tables: Vec<String>,
 }
@@ -80,7 +80,7 @@ fn read(server: &Server, playlist: &str) -> Offer {
     }
 }
 
-/// All segments one after the other.
+/// Joins all segments.
 fn joined(server: &Server, offer: &Offer) -> Vec<u8> {
     let bodies = offer.segments.iter();
     let bodies = bodies.map(|(address, ..)| fetch(server, address).body);
@@ -91,7 +91,7 @@ fn pid(packet: &[u8]) -> u16 {
     u16::from_be_bytes([packet[1] & 0x1f, packet[2]])
 }
 
-/// Where in the file the packets lie with which its key frames begin.
+/// Returns the file offsets of the packets with which its key frames begin.
 fn key_frames(path: &Path) -> Vec<usize> {
     let keys = probe::key_frames(path).into_iter();
     keys.map(|(place, _)| place).collect()
@@ -116,7 +116,7 @@ fn segments_are_the_files_bytes_from_the_first_key_frame_on() {
             first.is_some_and(|nth| nth < 2),
             "{name}: {begins} of {keys:?}"
         );
-        // Each begins with a key frame.
+        // Each segment begins with a key frame.
         assert!(offer.segments.len() >= 4, "{name}: {}", offer.text);
         let mut at = begins;
         for (address, ..) in &offer.segments {
@@ -136,12 +136,12 @@ fn segments_are_the_files_bytes_from_the_first_key_frame_on() {
         for own in own.chunks(PACKET) {
             let theirs = file.chunks(PACKET).find(|packet| pid(packet) == pid(own));
             let theirs = theirs.expect("the table");
-            // But for the counter.
+            // Only the continuity counter differs.
             assert!(own[..3] == theirs[..3] && own[4..] == theirs[4..], "{name}");
         }
         assert_eq!(pid(&tables.body), 0, "{name}");
     }
-    // Parts of segments, as of all media.
+    // Ranges of segments, as for all media.
     let offer = offer(&server, "transport");
     let (address, ..) = &offer.segments[1];
     let whole = fetch(&server, address);
@@ -188,7 +188,7 @@ fn the_playlists_say_what_is_in_the_segments() {
         for key in ["RESOLUTION=", "FRAME-RATE="] {
             assert_eq!(value(&main, key), value(&own, key), "{name}");
         }
-        // More than the film's own streams alone, and what is sent in the worst second.
+        // More than the film's own streams: the average, and the peak in the worst second.
         let number = |key: &str| value(&main, key).parse::<f64>().expect("a number");
         let (peak, average) = (number(":BANDWIDTH="), number("AVERAGE-BANDWIDTH="));
         let lengths: f64 = offer.segments.iter().map(|(_, length, ..)| length).sum();
@@ -229,7 +229,7 @@ fn ffmpeg_decodes_what_it_decodes_of_the_file() {
                     let (mut got, all) = (decoded(&url, stream), decoded(path, stream));
                     let is_cut = name == "transport_cut" && stream == "0:a:0";
                     if is_cut {
-                        // Sound before the first key frame is not sent, and what is heard first needs the frames before it.
+                        // Audio begins with the key frame; its first frames need earlier ones.
                         got.drain(..2);
                     }
                     let (left, most) = (all.len() - got.len(), if is_cut { 30 } else { 0 });
@@ -246,7 +246,7 @@ fn ffmpeg_decodes_what_it_decodes_of_the_file() {
     });
 }
 
-/// Two films behind each other, as one.
+/// Joins two films into one.
 fn spliced(folder: &Path, name: &str, parts: [&Path; 2]) {
     let bytes = parts.map(|part| fs::read(part).expect("a part"));
     fs::write(folder.join(format!("{name}.ts")), bytes.concat()).expect("a film");
@@ -286,7 +286,7 @@ fn a_jump_of_the_times_and_other_streams_begin_anew() {
             .filter(|nth| offer.segments[*nth].3)
             .collect();
         assert_eq!(anew.len(), 1, "{name}: {}", offer.text);
-        // It begins with the first packet of a picture in the second part.
+        // The discontinuity begins with the first packet of a picture in the second part.
         let first = fs::metadata(first).expect("the first").len() as usize;
         let file = fs::read(folder.path().join(format!("{name}.ts"))).expect("the film");
         let all = joined(&server, &offer);
@@ -300,7 +300,7 @@ fn a_jump_of_the_times_and_other_streams_begin_anew() {
             (first..first + 10 * PACKET).contains(&begins),
             "{name}: {begins}, not {first}"
         );
-        // The tables are given again, and are those of the second part.
+        // The tables are listed again, and are those of the second part.
         let (address, length, tables, _) = &offer.segments[anew[0]];
         assert_eq!(
             (offer.tables.len(), *tables),
@@ -357,7 +357,7 @@ fn ffmpeg_seeks_to_the_segment_of_a_time() {
             .filter(|line| !line.starts_with('#'))
             .filter_map(|line| Some(line.rsplit(',').next()?.trim()))
             .collect();
-        // The rest of the film, from a key frame before the 81st picture on; open groups lose what leads them.
+        // From a key frame at or before picture 80 to the end, less an open GOP's leading pictures.
         let first = all
             .iter()
             .position(|hash| hash == got[0])
@@ -382,7 +382,7 @@ fn vlc_plays_it() {
         let all = decoded(path.to_str().expect("UTF-8"), "0:v:0");
         let (recorded, _dir) = vlc_records(&url, 0.0);
         let got = decoded(recorded.to_str().expect("UTF-8"), "0:v:0");
-        // As it ends, VLC leaves out the last few pictures, of a local file too.
+        // At the end, VLC leaves out the last few pictures, of local files too.
         assert!(
             got.len() + 12 >= all.len(),
             "{name}: {} of {}",
@@ -398,10 +398,10 @@ fn vlc_plays_it() {
     }
 }
 
-/// What GStreamer shows of a film that it plays for a second and then from 3.2 s on: the times of pictures, by the run.
+/// Returns the times of pictures that GStreamer shows in a second, and then from 3.2 s on.
 fn shown(url: &str) -> [Vec<f64>; 2] {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("players/playbin.py");
-    // Debian's Python is the one that has GStreamer's bindings.
+    // Only Debian's Python has GStreamer's bindings.
     let mut command = Command::new("/usr/bin/python3");
     command.arg(script).arg(url);
     command.args(["play:1", "seek:3.2", "end:20"]);
@@ -425,8 +425,8 @@ fn shown(url: &str) -> [Vec<f64>; 2] {
 fn gstreamer_plays_it_and_seeks() {
     let names = ["transport", "transport_mpeg2"];
     let films = library(&names);
-    // GStreamer 1.22 fails with "Couldn't download fragments" where it has all of a film before its decoders have chosen
-    // what they play. So the server sends these short films at a film's pace, as it sends long ones.
+    // GStreamer 1.22 fails ("Couldn't download fragments") if it has the whole film before decoders
+    // have selected what they play. So these short films are sent at a film's pace, like long ones.
     let options = Options::new(films.path())
         .set("http.segment", 1)
         .set("http.ahead", 1);
@@ -438,12 +438,12 @@ fn gstreamer_plays_it_and_seeks() {
             scope.spawn(move || {
                 let [first, second] = shown(&url);
                 assert!(first[0] < 0.1 && first.len() > 15, "{name}: {first:?}");
-                // What was on its way to the screen when the seek was asked for is of the old place.
+                // Pictures about to be shown at the time of the seek are from the old position.
                 let begins = second.iter().position(|at| *at > 2.5).expect("a seek");
                 let second = &second[begins..];
                 assert!((second[0] - 3.2).abs() < 0.1, "{name}: {second:?}");
                 assert!(second.len() >= 40, "{name}: {second:?}");
-                // Of a picture in fields, two are shown.
+                // Pictures coded as fields are shown as two.
                 let is_even = |pair: &[f64]| (0.015..0.05).contains(&(pair[1] - pair[0]));
                 assert!(second.windows(2).all(is_even), "{name}: {second:?}");
             });
@@ -463,7 +463,7 @@ fn each_viewer_is_a_session_that_is_booked_by_the_whole_streams_rate() {
         .flag("--capacity", "net=100Mbit");
     let server = options.start();
     server.wait_indexed();
-    // What is booked of the network in the seconds to come.
+    // The sum of the network's bookings in the next minute.
     let booked = || -> u64 {
         let told = server.get("/api/admission?ahead=60").json();
         let resources = told["resources"].as_array().expect("resources");
@@ -491,10 +491,10 @@ fn each_viewer_is_a_session_that_is_booked_by_the_whole_streams_rate() {
     }
     assert_eq!(sessions(), 3);
     let each: Vec<u64> = each.into_iter().map(|one| one.expect("booked")).collect();
-    // Tables, headers of packets and what fills them come on top of the streams.
+    // Tables, packet headers and stuffing come on top of the streams.
     assert!(each[1] > each[0] + each[0] / 100, "{each:?}");
 
-    // The token of one form is not one of the other: other amounts are booked.
+    // A token for one form is not valid for the other, for which other amounts are booked.
     let main = fetch(&server, "/transport/hls/main.m3u8").text();
     let own = token(main.lines().last().expect("an address")).to_owned();
     let offer = offer(&server, "transport");
@@ -520,7 +520,7 @@ fn each_viewer_is_a_session_that_is_booked_by_the_whole_streams_rate() {
 #[test]
 fn a_newcomer_is_refused_when_there_is_no_room() {
     let films = library(&["transport_mpeg2"]);
-    // A film of 1.3 Mbit/s, whose first three seconds may all be fetched within one: then they need 4.1 Mbit/s.
+    // A film of 1.3 Mbit/s; fetching its first three seconds within one takes 4.1 Mbit/s.
     let options = Options::new(films.path())
         .set("http.ahead", 1)
         .set("http.pace", 1)
@@ -589,7 +589,7 @@ fn players_follow_a_recording_that_grows_and_lose_one_that_is_replaced() {
     let path = recording.path.display().to_string();
     assert!(decoded(&url, "0:v:0") == decoded(&path, "0:v:0"));
 
-    // Another film in its place.
+    // A different film in its place.
     let other = fs::read(film("transport").path).expect("another");
     fs::write(&recording.path, other).expect("it");
     let gone = wait::until(SECONDS, || {
@@ -610,7 +610,7 @@ fn films_that_are_not_offered_so_are_refused_with_the_reason() {
     let to = ["-f", "mpegts", sound_only.to_str().expect("UTF-8")];
     let command = ffmpeg([&sound[..], &to].concat());
     run(command, SECONDS).expect("ffmpeg");
-    // The sound is scrambled.
+    // Marks the audio as scrambled.
     let mut bytes = fs::read(film("transport").path).expect("the film");
     let is_sound = |packet: &&mut [u8]| pid(packet) == 0x101;
     let packets = bytes.chunks_mut(PACKET).filter(is_sound);

@@ -1,5 +1,5 @@
-//! Those who mean harm, over RTSP and HTTP: every limit holds, everybody is answered or closed in
-//! time, memory stays bounded, and an honest viewer notices nothing.
+//! Attackers over RTSP and HTTP: every limit holds, all clients get a response or are disconnected
+//! in time, memory stays bounded, and an honest viewer notices nothing.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
@@ -16,7 +16,7 @@ fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-/// An honest viewer is answered, over both protocols.
+/// Checks that an honest viewer gets responses over both protocols.
 #[track_caller]
 fn still_serves(server: &Server) {
     let mut client = Client::connect(server.rtsp).expect("RTSP connects");
@@ -35,7 +35,7 @@ fn connect_from(source: [u8; 4], to: SocketAddr) -> std::io::Result<TcpStream> {
     Ok(socket.into())
 }
 
-/// Whether the other side has closed the connection; what it said before is thrown away.
+/// Whether the server has closed the connection; discards what it sent before.
 fn closed(stream: &mut TcpStream) -> bool {
     stream.set_nonblocking(true).expect("a socket");
     let mut bytes = [0; 4096];
@@ -77,7 +77,7 @@ fn slow_senders_are_closed_in_time() {
             slow.push((kind, stream));
         }
     }
-    // The server gives a request 10 s over RTSP and 30 s over HTTP, from first byte to last.
+    // From its first byte to its last, a request may take 10 s over RTSP and 30 s over HTTP.
     let deadline = Deadline::after(seconds(40));
     while !slow.is_empty() && !deadline.over() {
         slow.retain_mut(|(_, stream)| {
@@ -113,7 +113,8 @@ fn ten_thousand_idle_connections_are_borne_and_closed_in_time() {
             );
         }
         still_serves(&server);
-        // They were accepted, not closed at once. The first ones may have timed out already.
+        // The connections were accepted, and not closed at once. The first ones may have timed out
+        // already.
         let young = idle.iter_mut().rev().take(100);
         let open = young.filter_map(|stream| (!closed(stream)).then_some(()));
         assert_eq!(open.count(), 100, "of the last hundred");
@@ -160,7 +161,8 @@ fn one_address_cannot_take_all_connections() {
     }
 }
 
-/// Writes `piece` again and again until the server has had enough; how many bytes it took.
+/// Writes `piece` repeatedly until the server closes the connection or stops reading; returns the
+/// number of bytes written.
 fn pour(stream: &mut TcpStream, piece: &[u8]) -> u64 {
     stream
         .set_write_timeout(Some(seconds(15)))
@@ -175,7 +177,7 @@ fn pour(stream: &mut TcpStream, piece: &[u8]) -> u64 {
             Ok(count) => poured += count as u64,
             Err(_) => break,
         }
-        // An answer is fine, what is poured after it is not read.
+        // A response is fine: what is written after it is not read.
         match stream.read(&mut answer) {
             Ok(0) => break,
             Ok(_) => {}
@@ -224,7 +226,7 @@ fn requests_of_a_gigabyte_are_refused_early() {
         let mut stream = TcpStream::connect(to).expect("a connection");
         stream.write_all(beginning.as_bytes()).expect("a beginning");
         let poured = pour(&mut stream, piece);
-        // What lies in the buffers of two sockets is counted, too.
+        // Bytes in the buffers of two sockets are counted, too.
         assert!(
             poured < 24 << 20,
             "{poured} bytes after {beginning:?} were taken"
@@ -235,7 +237,7 @@ fn requests_of_a_gigabyte_are_refused_early() {
     assert!(most < 160 << 20, "{most} bytes at most");
 }
 
-/// Number of sessions that the server shows.
+/// The number of sessions that the server reports.
 fn sessions(server: &Server) -> usize {
     let total = server.get("/api/sessions").json()["total"].as_u64();
     total.expect("a number") as usize
@@ -288,7 +290,7 @@ fn one_connection_cannot_set_up_sessions_without_end() {
         match client.request("SETUP", &media[0], &[("Transport", &transport)]) {
             Ok(answer) => refused += usize::from(answer.status != 200),
             Err(_) => {
-                refused = 2000; // closed: as good
+                refused = 2000; // closing is fine, too
                 break;
             }
         }
@@ -313,7 +315,7 @@ fn a_viewer_whose_cable_is_pulled_is_given_up() {
         server
     });
     let url = server.rtsp_url("load");
-    // Over TCP and over UDP, both playing.
+    // One viewer over TCP and one over UDP.
     let viewers = network.as_viewer(|| {
         let mut tcp = Client::connect(server.rtsp).expect("a connection");
         tcp.setup_tcp(&url).expect("SETUP");
@@ -347,7 +349,7 @@ fn readers_that_stopped_reading_over_http_take_little_memory() {
         stream.write_all(request.as_bytes()).expect("a request");
         stopped.push(stream);
     }
-    // Each of them is served: the answer's beginning is in its socket.
+    // Each of them is served: the beginning of the response is in its socket.
     for (number, stream) in stopped.iter().enumerate() {
         let mut answer = [0; 12];
         stream.set_read_timeout(Some(seconds(20))).expect("a limit");
@@ -360,7 +362,7 @@ fn readers_that_stopped_reading_over_http_take_little_memory() {
     std::thread::sleep(seconds(3));
     still_serves(&server);
     let (_, most) = server.memory();
-    // The pool is 32 MiB; the rest is 64 KiB a viewer, and what a process needs.
+    // The pool is 32 MiB; then there are 64 KiB per viewer, and the needs of the process.
     let limit = before + (32 << 20) + 200 * (64 << 10) + (32 << 20);
     assert!(
         most < limit,
@@ -368,23 +370,24 @@ fn readers_that_stopped_reading_over_http_take_little_memory() {
     );
 }
 
-/// Open descriptors of the server, its sockets for UDP among them.
+/// The number of the server's open descriptors, which include its UDP sockets.
 fn descriptors(server: &Server) -> usize {
     let open = std::fs::read_dir(format!("/proc/{}/fd", server.pid()));
     open.expect("the server's descriptors").count()
 }
 
-/// So many sessions each client has at least, however slow the machine is.
+/// The least number of sessions that each client opens, however slow the machine is.
 const LEAST_SESSIONS: usize = 30;
 
-/// Opens and closes sessions over UDP from `source` until the time is over; how many played.
+/// Opens and closes sessions over UDP from `source` until the time is over; returns how many
+/// played.
 fn come_and_go(server: &Server, source: [u8; 4], time: Duration) -> usize {
     let url = server.rtsp_url("progressive");
     let media = Client::connect(server.rtsp)
         .and_then(|mut client| client.describe(&url))
         .expect("DESCRIBE")
         .1;
-    // Nobody looks at what comes.
+    // Nobody reads what is received.
     let sink = UdpSocket::bind((Ipv4Addr::from(source), 0)).expect("a port");
     let port = sink.local_addr().expect("an address").port() & !1;
     let transport = format!("RTP/AVP;unicast;client_port={port}-{}", port + 1);
@@ -400,7 +403,7 @@ fn come_and_go(server: &Server, source: [u8; 4], time: Duration) -> usize {
         };
         ask("SETUP", &media[0], &[("Transport", &transport)]);
         ask("PLAY", &url, &[]);
-        // One in four goes without a word.
+        // One in four leaves without TEARDOWN.
         if sessions % 4 < 3 {
             ask("TEARDOWN", &url, &[]);
         }
@@ -409,7 +412,7 @@ fn come_and_go(server: &Server, source: [u8; 4], time: Duration) -> usize {
     sessions
 }
 
-/// `REELWAY_LONG=60` makes a minute of it.
+/// With `REELWAY_LONG=60` it takes a minute.
 #[test]
 fn sessions_opened_and_closed_as_fast_as_it_goes_leave_nothing_behind() {
     let long = std::env::var("REELWAY_LONG").ok();
@@ -427,7 +430,7 @@ fn sessions_opened_and_closed_as_fast_as_it_goes_leave_nothing_behind() {
         assert!(gone.is_some(), "{} sessions are left", sessions(&server));
     };
     let from = |number: u8| [127, 0, 1, number];
-    // What it needs for any: caches, threads, allocator.
+    // Whatever the first sessions allocate: caches, threads, allocator.
     come_and_go(&server, from(1), Duration::from_millis(300));
     all_gone();
     let (before, (memory, _)) = (descriptors(&server), server.memory());
@@ -448,7 +451,8 @@ fn sessions_opened_and_closed_as_fast_as_it_goes_leave_nothing_behind() {
         "{count} sessions in {time:?}: {before} and {after} descriptors, {memory} and {grown} bytes"
     );
     assert!(gone.is_some(), "{before} descriptors, then {after}");
-    // A leak of a kilobyte a session would be seen after a minute, and of descriptors or sessions at once.
+    // A leak of one kilobyte per session would show after a minute, one of descriptors or sessions
+    // at once.
     assert!(
         grown < memory + (24 << 20),
         "{memory} bytes, then {grown}, after {count} sessions"

@@ -261,7 +261,7 @@ fn pages_of_allowed_origins_may_use_the_api() {
     assert_eq!(foreign.headers.get("access-control-allow-origin"), None);
 }
 
-/// Reads the exposition format; panics where it breaks its rules.
+/// Parses the exposition format; panics if its rules are broken.
 fn metrics(text: &str) -> HashMap<String, f64> {
     let mut kinds: HashMap<&str, &str> = HashMap::new();
     let mut help: Vec<&str> = Vec::new();
@@ -284,7 +284,7 @@ fn metrics(text: &str) -> HashMap<String, f64> {
                 kinds.contains_key(family) && help.contains(&family),
                 "{name} has no TYPE or HELP"
             );
-            // What every program tells of itself has names of its own (Prometheus' client libraries).
+            // Metrics that every program exports have the names of Prometheus' client libraries.
             assert!(
                 name.starts_with("reelway_") || name.starts_with("process_"),
                 "{name}"
@@ -402,7 +402,7 @@ fn a_server_with_a_limited_network_says_what_it_carries_and_what_is_left() {
         let said = ask(&server, "GET", "/readyz", &[]).headers;
         said.get("reelway-capacity").cloned()
     };
-    // 80 Mbit/s are 10 MB a second, of which a tenth stays free.
+    // 80 Mbit/s are 10 MB per second, a tenth of which stays free.
     let said = capacity("80Mbit");
     assert_eq!(said.as_deref(), Some("total=9000000, free=9000000"));
     assert_eq!(capacity("none"), None);

@@ -1,4 +1,4 @@
-//! Files and segments over HTTP: lengths, ranges, conditions, types, pages of others.
+//! Files and segments over HTTP: lengths, ranges, conditional requests, types, cross-origin pages.
 
 use std::collections::HashMap;
 use std::io::{BufReader, Write};
@@ -11,7 +11,7 @@ use reelway_tests::server::{Options, Server};
 
 fn server(names: &[&str]) -> (Server, tempfile::TempDir) {
     let library = films::library(names);
-    // Nobody watches here: what is asked for shall come at once.
+    // Nobody watches here: requested data is sent at once.
     let server = Options::new(library.path()).set("http.ahead", 3600).start();
     server.wait_indexed();
     (server, library)
@@ -22,7 +22,7 @@ fn ask(server: &Server, method: &str, path: &str, headers: &[(&str, &str)]) -> R
         .unwrap_or_else(|error| panic!("{method} {path} {headers:?}: {error:#}"))
 }
 
-/// Addresses of a track's initialisation segment and segments, absolute.
+/// Returns the absolute addresses of a track's initialisation segment and segments.
 fn segments(server: &Server, title: &str, track: u32) -> Vec<String> {
     let main = server.get(&format!("/{title}/hls/main.m3u8")).text();
     let playlist = main

@@ -1,4 +1,5 @@
-//! Viewers over HLS, DASH and files are sessions: born, let in or not, known, paced, ended.
+//! Viewers over HLS, DASH and files are sessions: created, admitted or refused, recognised, paced,
+//! ended.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -29,7 +30,7 @@ fn sessions(server: &Server) -> Vec<Value> {
         .clone()
 }
 
-/// Begins to watch: the token, and the addresses of the picture's segments.
+/// Begins to watch: returns the token and the addresses of the video's segments.
 fn watch(server: &Server, title: &str) -> (String, Vec<String>) {
     let main = server.get(&format!("/{title}/hls/main.m3u8"));
     assert_eq!(main.status, 200, "{}", main.text());
@@ -81,7 +82,7 @@ fn a_session_begins_with_the_playlist_and_shows_where_its_viewer_is() {
         "the viewer has just begun: {session}"
     );
     assert!(session["lost"].is_null(), "HTTP cannot know");
-    // A seek.
+    // The viewer seeks.
     get(&server, segments.last().expect("a segment"), &headers);
     let position = sessions(&server)[0]["position"].as_f64();
     assert!(position > Some(25.0), "{position:?}");
@@ -122,7 +123,7 @@ fn a_viewer_who_was_ended_gets_nothing_more() {
         assert_eq!(answer.status, 410, "{path}: {}", answer.text());
     }
     assert!(sessions(&server).is_empty(), "and is no newcomer");
-    // Others are not concerned.
+    // Other viewers are not affected.
     let (_, segments) = watch(&server, "seeks");
     assert_eq!(server.get(&segments[1]).status, 200);
 }
@@ -142,7 +143,8 @@ fn a_token_is_a_viewers_name() {
     let of_another_film = server.get(&format!("/faststart/seg/1/1.m4s?s={token}"));
     assert_eq!(of_another_film.status, 403, "{}", of_another_film.text());
     assert_eq!(sessions(&server).len(), 1);
-    // Well-formed but unknown: the viewer was given up during a pause, or the server was restarted.
+    // Well-formed but unknown: the viewer's session expired during a pause, or the server was
+    // restarted.
     assert_eq!(server.get(&other("abcdefghijkmnpqrstuvwxyz")).status, 200);
     assert_eq!(sessions(&server).len(), 2, "a newcomer under that name");
 }
@@ -222,13 +224,13 @@ fn a_film_goes_freely_for_some_seconds_and_then_at_twice_its_rate() {
         .expect("the film")
         .len();
     let start = now();
-    // 14 of 40 s: 4 freely, then 10 at two seconds a second.
+    // 14 of 40 s: 4 at once, then 10 at two seconds per second.
     let range = format!("bytes=0-{}", len * 14 / 40);
     let part = get(&server, "/seeks/file", &[("Range", &range)]);
     let took = now().since(start).as_secs_f64();
     assert_eq!(part.status, 206);
     assert!((3.0..7.0).contains(&took), "{took} s");
-    // Who begins elsewhere begins freely.
+    // A viewer who begins elsewhere has an allowance of their own.
     let start = now();
     let (_, segments) = watch(&server, "seeks");
     // Three of the first segment's seven seconds.
@@ -236,7 +238,7 @@ fn a_film_goes_freely_for_some_seconds_and_then_at_twice_its_rate() {
     assert_eq!(part.status, 206);
     server.get(segments.last().expect("a segment"));
     let took = now().since(start).as_secs_f64();
-    // The last segment has five seconds: with the one that is left of four it would take two.
+    // The last segment lasts five seconds: with the one that is left of four, it would take two.
     assert!(took < 1.5, "{took} s");
 }
 
@@ -244,10 +246,11 @@ fn a_film_goes_freely_for_some_seconds_and_then_at_twice_its_rate() {
 fn a_seek_into_what_was_expected_next_is_not_held_to_the_pace() {
     let (server, _library) = server(|options| options.set("http.ahead", 8));
     let (_, segments) = watch(&server, "seeks");
-    // The first segment goes freely, and what the second has beyond the eight seconds is waited for …
+    // The first segment is sent at once, and the second one's part beyond the eight seconds is
+    // delayed …
     server.get(&segments[1]);
     server.get(&segments[2]);
-    // … but not by a player that closes the connection and asks for what follows on another.
+    // … but a player that closes the connection and requests what follows on another need not wait.
     let mut left = TcpStream::connect(server.http).expect("a connection");
     let request = format!(
         "GET {} HTTP/1.1\r\nHost: {}\r\n\r\n",
@@ -256,13 +259,13 @@ fn a_seek_into_what_was_expected_next_is_not_held_to_the_pace() {
     left.write_all(request.as_bytes()).expect("a request");
     let timeout = Some(Duration::from_millis(300));
     left.set_read_timeout(timeout).expect("a timeout");
-    // On a busy machine something may have come; all of it takes seconds more.
+    // On a busy machine, some bytes may have arrived; all of them take seconds more.
     let _ = left.read(&mut [0; 1]);
     drop(left);
     let start = now();
     server.get(&segments[4]);
     let took = now().since(start).as_secs_f64();
-    // It has six seconds at least: at the pace it would take three.
+    // It lasts six seconds at least: at the pace, it would take three.
     assert!(took < 2.0, "{took} s");
 }
 
@@ -307,7 +310,7 @@ fn a_film_that_was_replaced_is_gone_for_those_who_watch_it() {
     std::fs::remove_file(&path).expect("removing");
     let new = library.path().join("new");
     std::fs::write(&new, other).expect("another film");
-    // The API gives whole seconds, and the two files may be of the same one.
+    // The API gives whole seconds, and both files may be from the same one.
     let file = std::fs::File::options().write(true).open(&new);
     let set = file.and_then(|file| file.set_modified(modified - Duration::from_secs(10)));
     set.expect("a time of change");

@@ -1,5 +1,5 @@
-//! What a library knows of films stays while nothing is known to be wrong with it: of films that are not there for now, and of
-//! those whose names other libraries have, too.
+//! What a library knows about films is kept while nothing is known to be wrong with it, even if
+//! films are missing for a while or other libraries have films of the same name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,14 +20,14 @@ fn config(films: &Path, state: &Path) -> DirectoryConfig {
     }
 }
 
-/// Opens a library, and closes it again when it has looked at all of its films.
+/// Opens a library, and closes it when it has looked at all of its films.
 fn look(config: &DirectoryConfig) {
     let library = Directory::open(config.clone());
     let settled = wait::until(LIMIT, || library.is_settled().then_some(()));
     settled.expect("it is known of every film whether it plays");
 }
 
-/// The index files in a folder.
+/// Returns the index files in a folder.
 fn indexes(state: &Path) -> Vec<PathBuf> {
     let files = fs::read_dir(state).expect("the folder");
     let paths = files.map(|file| file.expect("a file").path());
@@ -53,10 +53,10 @@ fn the_index_of_a_film_that_is_not_there_for_now_stays_for_three_months() {
         let file = fs::File::open(index).expect("the index");
         file.set_modified(then).expect("its time");
     };
-    // It is of use: however old, it is as new.
+    // An index that is used counts as new, however old it is.
     age(400);
     look(&config);
-    // The disk is not mounted.
+    // As if the disk were not mounted.
     let away = films.path().with_extension("away");
     fs::rename(&path, &away).expect("moved");
     look(&config);
@@ -94,7 +94,7 @@ fn that_a_film_was_replaced_is_told_of_the_library_that_has_it_first() {
         let change = told.recv_timeout(LIMIT).expect("a change");
         assert_eq!(change.replaced.contains(&"a".to_owned()), is_told);
         assert!(change.changed.contains(&"a".to_owned()));
-        // It is indexed.
+        // The film is indexed.
         let change = told.recv_timeout(LIMIT).expect("a change");
         assert!(change.replaced.is_empty());
     }

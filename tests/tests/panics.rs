@@ -1,5 +1,5 @@
-//! Panics in the server's threads and tasks, injected while viewers watch: what panics is caught and starts
-//! again, or ends what depends on it with a reason; the log, `/metrics` and `/healthz` show it.
+//! Panics injected into threads and tasks while viewers watch: the part restarts, or what depends
+//! on it ends with a reason; the log, `/metrics` and `/healthz` show it.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -15,22 +15,22 @@ use reelway_tests::{http, tier, wait};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// A server whose panics a test asks for.
+/// A server into which a test injects panics.
 struct Patient {
     server: Server,
     asks: File,
-    /// Lines written to it.
+    /// The number of lines written to it.
     asked: usize,
     library: tempfile::TempDir,
     dir: tempfile::TempDir,
 }
 
-/// A server of these films; none where the binary under test was built without injection.
+/// Starts a server of these films; `None` if the binary under test was built without injection.
 fn patient(films: &[&str], set: impl FnOnce(Options) -> Options) -> Option<Patient> {
     patient_from_the_start(&[], films, set)
 }
 
-/// The same, of which these points panic once while it starts.
+/// The same with points that panic once while it starts.
 fn patient_from_the_start(
     points: &[&str],
     films: &[&str],
@@ -60,16 +60,16 @@ fn patient_from_the_start(
 const RELEASE: &str = "the server was built without debug assertions: it injects no panics";
 
 impl Patient {
-    /// The next `count` passes of this point panic.
+    /// Makes the next `count` passes of this point panic.
     fn inject(&mut self, point: &str, count: u32) {
         writeln!(self.asks, "{point} {count}").expect("a line");
         self.asked += 1;
-        // The server looks every 10 ms.
+        // The server reads the file every 10 ms.
         let armed = || (self.server.log().matches("armed: ").count() >= self.asked).then_some(());
         assert!(wait::until(LIMIT, armed).is_some(), "{point} is not armed");
     }
 
-    /// Panics that `/metrics` shows of this part.
+    /// The number of panics of this part in `/metrics`.
     fn panics(&self, part: &str) -> u64 {
         let metrics = self.server.get("/metrics").text();
         let name = format!("reelway_thread_panics_total{{thread=\"{part}\"}} ");
@@ -77,8 +77,8 @@ impl Patient {
         line.map_or(0, |count| count.parse().expect("a number"))
     }
 
-    /// Waits until so many panics of a part are counted: they are in the log, and `/healthz` and `/api/node`
-    /// name the part.
+    /// Waits until this many panics of a part are counted: they are in the log, and `/healthz` and
+    /// `/api/node` name the part.
     #[track_caller]
     fn shows(&self, part: &str, point: &str, count: u64) {
         let counted = wait::until(LIMIT, || (self.panics(part) >= count).then_some(()));
@@ -115,7 +115,7 @@ struct Viewer {
 }
 
 impl Viewer {
-    /// Sets up a film, and asks for it; what the server says.
+    /// Sets up a film and sends PLAY; returns the status as well.
     fn asks(server: &Server, title: &str) -> (Viewer, u16) {
         let mut client = Client::connect(server.rtsp).expect("a connection");
         let url = server.rtsp_url(title);
@@ -140,7 +140,7 @@ impl Viewer {
         viewer
     }
 
-    /// Whether new packets come.
+    /// Whether new packets arrive.
     fn receives(&self) -> bool {
         let socket = &self.tracks[0].rtp;
         let mut buffer = [0; 2000];
@@ -162,7 +162,7 @@ impl Viewer {
         assert!(self.receives(), "no packet within 2 s\n{}", server.log());
     }
 
-    /// The connection answers.
+    /// Checks that the connection responds.
     #[track_caller]
     fn is_answered(&mut self) {
         let url = self.url.clone();
@@ -173,13 +173,13 @@ impl Viewer {
 
 impl Drop for Viewer {
     fn drop(&mut self) {
-        // Else the stream would go on until the session expires.
+        // Otherwise the stream would go on until the session expires.
         let _ = self.client.request("TEARDOWN", &self.url, &[]);
     }
 }
 
-/// Has a thread or task panic twice, as `trigger` makes it pass the point: it runs again each time, and a
-/// viewer who watches meanwhile gets their packets.
+/// Makes a thread or task panic twice, as `trigger` makes it pass the point: it restarts each time,
+/// and a viewer who watches meanwhile gets their packets.
 #[track_caller]
 fn runs_again(patient: &mut Patient, part: &str, point: &str, trigger: impl Fn(&Server, &Viewer)) {
     let mut viewer = Viewer::plays(&patient.server, "load");
@@ -193,7 +193,7 @@ fn runs_again(patient: &mut Patient, part: &str, point: &str, trigger: impl Fn(&
     Viewer::plays(&patient.server, "load");
 }
 
-/// A receiver report of nobody.
+/// A receiver report from an unknown SSRC.
 const REPORT: [u8; 8] = [0x80, 201, 0, 1, 0, 0, 0, 7];
 
 #[test]
@@ -325,14 +325,14 @@ fn a_disk_thread_that_panics_fails_the_read_and_reads_again() {
     let Some(mut patient) = patient(&["bunny", "load"], |options| options) else {
         return skipped!("{RELEASE}");
     };
-    // The short film first: nothing of it is still being read when the long one's turn comes.
+    // The short film comes first: none of its reads are still running when the long one follows.
     for (count, title) in [(1, "bunny"), (2, "load")] {
         patient.inject("disk", 1);
         let (_viewer, status) = Viewer::asks(&patient.server, title);
         assert!(status >= 400, "PLAY was answered with {status}");
         let words = "reading was ended by a fault of this program";
         patient.server.wait_for_log(&[title, words], LIMIT);
-        // Until then other blocks that it was reading fail, too, and whoever asks for them.
+        // Until it runs again, its other reads fail, too, and so do requests for their blocks.
         let again = |log: String| log.matches("starts again after a panic").count() as u64;
         let runs = || (again(patient.server.log()) >= count).then_some(());
         assert!(wait::until(LIMIT, runs).is_some(), "the thread runs again");
@@ -343,7 +343,7 @@ fn a_disk_thread_that_panics_fails_the_read_and_reads_again() {
             .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
             .sum();
         assert_eq!(panics, count, "{metrics}");
-        // What failed is not kept: the same bytes are read now.
+        // Failed reads are not kept: the same bytes are read now.
         Viewer::plays(&patient.server, title);
     }
 }
@@ -351,7 +351,7 @@ fn a_disk_thread_that_panics_fails_the_read_and_reads_again() {
 #[test]
 fn the_thread_that_makes_memory_ready_runs_again() {
     let set = |options: Options| options.set("pool.size", "\"256MiB\"");
-    // In one piece of its work, and between two of them.
+    // Within one piece of its work, and between two of them.
     let points = ["pool-ahead.touch", "pool-ahead"];
     let Some(patient) = patient_from_the_start(&points, &["load"], set) else {
         return skipped!("{RELEASE}");
@@ -389,7 +389,7 @@ fn the_library_looks_again_and_a_film_that_cannot_be_indexed_is_alone_in_that() 
     let viewer = Viewer::plays(&patient.server, "load");
     let add = |patient: &Patient, title: &str| {
         let name = format!("{title}.mp4");
-        // Seen only when it is whole.
+        // Visible only when it is complete.
         let copy = patient.dir.path().join(&name);
         fs::copy(film("bunny").path, &copy).expect("a copy");
         fs::rename(copy, patient.library.path().join(name)).expect("a film");
@@ -453,14 +453,14 @@ fn a_torn_pool_or_torn_bookings_end_the_process_with_a_reason() {
             return skipped!("{RELEASE}");
         };
         patient.inject(point, 1);
-        // Whatever becomes of this viewer.
+        // It does not matter what happens to this viewer.
         let began = Client::connect(patient.server.rtsp).map(|mut client| {
             let url = patient.server.rtsp_url("load");
             let tracks = client.setup_udp(&url);
             (client.request("PLAY", &url, &[]), tracks)
         });
         drop(began);
-        // Who enters next ends it.
+        // The next one to take the lock ends the process.
         let _ = http::get(patient.server.http, "/metrics");
         let code = patient.server.wait(LIMIT);
         assert_eq!(code, None, "it was not ended by a signal");
@@ -480,7 +480,7 @@ fn blocks_that_the_tier_fails_to_read_come_from_their_origin() {
             .set("source", format!("[{{ url = 'http://{}/' }}]", origin.http))
             .set("http.ahead", 3600)
             .set("pool.size", "'8MiB'")
-            // Small blocks: more of them may wait to be written.
+            // With small blocks, more of them may wait to be written.
             .set("pool.block", "'64KiB'")
             .set("tier.size", "'64MiB'")
             .set("tier.admit", 1)
@@ -490,11 +490,11 @@ fn blocks_that_the_tier_fails_to_read_come_from_their_origin() {
     };
     let get = |patient: &Patient| http::get(patient.server.http, "/load/file");
     tier::fill(&patient.server, "/load/file", &whole);
-    // A block that cannot be read, or not be compared with its checksum.
+    // A panic while a block is read or compared with its checksum.
     patient.inject("tier.read", 1);
     assert!(get(&patient).expect("the film").body == whole);
     patient.shows("tier read", "tier.read", 1);
-    // The thread that reads, when it is done with a block.
+    // A panic of the reading thread when it has finished a block.
     patient.inject("tier", 1);
     assert!(get(&patient).expect("the film").body == whole);
     let ended = wait::until(LIMIT, || {
@@ -509,10 +509,10 @@ fn blocks_that_the_tier_fails_to_read_come_from_their_origin() {
     });
     assert!(ended.is_some(), "{}", patient.server.log());
     assert!(get(&patient).expect("the film").body == whole);
-    // The books, which are not to be relied on from then on.
+    // A panic in the books, which cannot be relied on from then on.
     patient.inject("tier.books", 1);
     let _ = get(&patient);
-    // Whoever looks into them next finds out.
+    // The next access to them notices.
     let _ = get(&patient);
     patient
         .server

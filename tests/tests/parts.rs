@@ -1,4 +1,4 @@
-//! Films in several files that follow each other.
+//! Films in several consecutive files.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,8 @@ use reelway_tests::{films, wait};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Makes a film of so many seconds, of a few MB each ten; `arguments` say how it is coded and written.
+/// Makes a film of this many seconds, with a few MB per ten seconds; `arguments` set codecs and
+/// format.
 fn make(path: &Path, seconds: u32, arguments: &[&str]) {
     let picture = format!("testsrc2=s=640x360:r=25:d={seconds}");
     let sound = format!("sine=f=440:r=48000:d={seconds}");
@@ -50,7 +51,7 @@ const MPEG2: [&str; 10] = [
     "vob",
 ];
 
-/// Writes a file's bytes into several, cut at these places.
+/// Splits a file's bytes into several files at these offsets.
 fn cut(bytes: &[u8], places: &[usize], name: impl Fn(usize) -> std::path::PathBuf) {
     let starts = [&[0], places].concat();
     let ends = [places, &[bytes.len()]].concat();
@@ -59,7 +60,7 @@ fn cut(bytes: &[u8], places: &[usize], name: impl Fn(usize) -> std::path::PathBu
     }
 }
 
-/// The hashes of a picture's decoded frames.
+/// The hashes of a video's decoded frames.
 fn frames(input: &str) -> Vec<String> {
     decoded(input, "0:v")
 }
@@ -101,7 +102,8 @@ fn parts_are_played_and_sent_as_the_file_that_they_are_cut_from() {
     assert!(bytes.len() > 3 << 20, "{} bytes", bytes.len());
     let folder = dir.path().join("film.parts");
     fs::create_dir(&folder).expect("a folder");
-    // At a packet, in a packet, at a place where direct reads may begin, and one part within a block.
+    // At a packet, within a packet, at an offset where direct reads may begin, and one part within
+    // a block.
     let places = [188 * 5_000, 1_200_001, 2 << 20, (2 << 20) + 10_000];
     cut(&bytes, &places, |number| {
         folder.join(format!("part {number}.ts"))
@@ -143,7 +145,7 @@ fn parts_are_played_and_sent_as_the_file_that_they_are_cut_from() {
     ];
     assert_eq!(files, expected);
 
-    // An edge gets it as one.
+    // An edge gets it as one film.
     let edge = Options::edge(&server.http_url("")).patient().start();
     edge.wait_indexed();
     assert!(segments(&edge, "film") == segments(&server, "film"));
@@ -156,7 +158,7 @@ fn parts_are_played_and_sent_as_the_file_that_they_are_cut_from() {
         assert!(answer.text().contains("several files"), "{}", answer.text());
     }
 
-    // A part that changes makes another film of it.
+    // A change of a part makes it a different film.
     let main = server.get("/film/hls/main.m3u8").text();
     let own = main.lines().find(|line| !line.starts_with('#'));
     let own = format!("/film/hls/{}", own.expect("a playlist"));
@@ -195,7 +197,8 @@ fn streams_go_on_where_a_part_has_them_in_other_packets() {
     let dir = films::temp_dir("library-");
     let folder = dir.path().join("joined.parts");
     fs::create_dir(&folder).expect("a folder");
-    // The numbers of packets change between the second and the third, and what was the sound is then the picture.
+    // The PIDs change from part to part, and that of the second part's video is that of the third
+    // part's audio.
     let numbers = [
         ("0x100", "0x1000"),
         ("0x200", "0x1000"),

@@ -1,5 +1,5 @@
-//! VLC and GStreamer over HLS, DASH and file, from the start and after seeks: every picture of the film in
-//! its order, no stall, no hole.
+//! VLC and GStreamer over HLS, DASH and file, from the start and after seeks: every picture of the
+//! film in order, no stall, no gap.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,11 +11,11 @@ use reelway_tests::probe::{Wanted, receive};
 use reelway_tests::server::{Options, Server};
 use serde::Deserialize;
 
-/// What of a film's address a player is given.
+/// Addresses below a film's that players open.
 const ADDRESSES: [&str; 3] = ["hls/main.m3u8", "dash/main.mpd", "file"];
-/// Pictures a second of the film.
+/// Pictures per second of the film.
 const RATE: usize = 25;
-/// Its sync pictures, in seconds: it has GOPs of uneven length.
+/// Times of its sync samples in seconds: it has GOPs of uneven length.
 const SYNC: [f64; 13] = [
     0.0, 0.4, 2.0, 3.0, 7.2, 9.0, 14.0, 14.6, 20.0, 26.5, 30.0, 35.0, 40.0,
 ];
@@ -63,13 +63,14 @@ fn segments(server: &Server) -> Vec<f64> {
     begins
 }
 
-/// The last of these places at or before `start`.
+/// The last of these positions at or before `start`.
 fn begin_of(start: f64, places: &[f64]) -> f64 {
     let before = places.iter().copied().filter(|place| *place <= start);
     before.fold(0.0, f64::max)
 }
 
-/// Has VLC seek to `start` seconds and write what it gets, and compares that with the film from `begin` seconds on.
+/// Lets VLC seek to `start` seconds and record, and compares the recording with the film from
+/// `begin` seconds on.
 fn vlc_gets(url: &str, start: f64, begin: f64, film: &[String]) {
     let (path, _dir) = vlc_records(url, start);
     let came = pictures(&path);
@@ -86,7 +87,7 @@ fn vlc_gets(url: &str, start: f64, begin: f64, film: &[String]) {
         .zip(&film[first..])
         .take_while(|(came, film)| came == film)
         .count();
-    // As it ends, VLC leaves out the last few pictures, of a local file too.
+    // At the end, VLC leaves out the last few pictures, of local files too.
     assert!(
         same + 12 >= film.len() - first,
         "{url} from {start} s: {same} of {} pictures are the film's",
@@ -103,7 +104,7 @@ fn vlc_begins_with_the_gop_or_segment_it_seeks_to_and_gets_every_picture_from_th
     std::thread::scope(|scope| {
         for address in ADDRESSES {
             let (server, film) = (&server, &film);
-            // Players begin a file at a sync picture, HLS and DASH at a segment.
+            // Playback begins at a sync sample in a file, and at a segment over HLS and DASH.
             let places = match address {
                 "file" => &SYNC[..],
                 _ => &segments,
@@ -142,7 +143,7 @@ fn vlc_plays_films_of_mpeg_2_and_mpeg_4() {
     });
 }
 
-/// A line of `players/playbin.py`.
+/// A line that `players/playbin.py` prints.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Line {
@@ -166,7 +167,7 @@ fn playbin(url: &str) {
         "seek:36.2",
         "end:15",
     ];
-    // Debian's Python is the one that has GStreamer's bindings.
+    // Only Debian's Python has GStreamer's bindings.
     let mut command = Command::new("/usr/bin/python3");
     command.arg(script).arg(url).args(steps);
     let ran = run(command, Duration::from_secs(60)).expect("playbin");
@@ -191,7 +192,7 @@ fn playbin(url: &str) {
             let of_run = lines
                 .iter()
                 .filter(|line| line.kind == kind && line.run == run);
-            // What was on its way to the screen when the seek was asked for is of the old place.
+            // Frames that were about to be shown at the time of the seek are from the old position.
             let old = |line: &&Line| run > 0 && (line.at - starts[run - 1] - 2.0).abs() < 1.0;
             let shown: Vec<&Line> = of_run.skip_while(old).collect();
             let place = format!("{url}: {kind} from {start} s");
@@ -218,7 +219,7 @@ fn playbin(url: &str) {
                     pair[1].at
                 );
             }
-            // A stall is a frame that is shown late (by more than a busy machine makes it).
+            // A stall is a frame that is shown late, later than a busy machine explains.
             let late = |line: &&Line| (line.wall - first.wall) - (line.at - first.at);
             let worst = shown.iter().map(late).fold(0.0, f64::max);
             assert!(worst < 1.0, "{place} stalls for {worst} s");

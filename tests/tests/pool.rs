@@ -1,5 +1,5 @@
-//! The block pool is booked without being asked to: nobody is let in whom it cannot carry, and viewers who share blocks
-//! are not counted twice.
+//! The block pool is booked without being configured: nobody is admitted for whom it has no room,
+//! and viewers who share blocks are not counted twice.
 
 use reelway_tests::films::{film, library, temp_dir};
 use reelway_tests::server::Options;
@@ -35,7 +35,7 @@ fn of_45_viewers_of_films_of_their_own_as_many_are_let_in_as_a_small_pool_carrie
     assert!((8..=40).contains(&admitted), "{printed}");
     assert!(printed.contains("453"), "{printed}");
     assert_eq!(count(&told, "lost"), 0, "{printed}");
-    // Where nothing else runs on the machine, they are on time as well.
+    // If nothing else runs on the machine, they are on time as well.
     if std::env::var_os("REELWAY_LONG").is_some() {
         let late = told["late_p99_ms"].as_f64().expect("a number");
         assert!(late <= 20.0, "{late} ms late\n{printed}");

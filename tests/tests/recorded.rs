@@ -1,4 +1,4 @@
-//! When films were recorded, as their containers tell.
+//! The recording dates in films' containers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn recorded_at(server: &Server, film: &str) -> Option<String> {
     film["recorded_at"].as_str().map(str::to_owned)
 }
 
-/// What ffprobe says of a film's date.
+/// The date that ffprobe reports for a film.
 fn date(path: &Path) -> String {
     let command = ffprobe([
         "-v".as_ref(),
@@ -30,7 +30,7 @@ fn date(path: &Path) -> String {
     String::from_utf8_lossy(&ran.out).trim().to_owned()
 }
 
-/// A table of time and date of DVB: 13 October 1993, 12:45:00 UTC (ETSI EN 300 468 annex C).
+/// A time and date table of DVB: 13 October 1993, 12:45:00 UTC (ETSI EN 300 468 annex C).
 fn table() -> [u8; PACKET] {
     let mut packet = [0xff; PACKET];
     let head = [0x47, 0x40, 0x14, 0x10, 0, 0x70, 0x70, 0x05];
@@ -58,7 +58,7 @@ fn films_say_when_they_were_recorded_and_edges_know_it() {
         let date = date(&dir.path().join(name));
         assert!(date.starts_with("2024-02-29T12:34:56"), "{name}: {date}");
     }
-    // The date is stated after half of the film's five seconds.
+    // The table comes after half of the film's five seconds.
     let stream = std::fs::read(film("transport").path).expect("a film");
     let half = stream.len() / PACKET / 2 * PACKET;
     let stated = [&stream[..half], &table(), &stream[half..]].concat();

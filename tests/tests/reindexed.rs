@@ -36,7 +36,7 @@ fn nothing_is_booked_any_more(server: &Server) {
     assert!(free.is_some(), "booked: {:?}", booked(server));
 }
 
-/// Opens the film over HLS and fetches the first segment; the addresses of all segments.
+/// Opens the film over HLS and fetches the first segment; returns the addresses of all segments.
 fn begin_hls(server: &Server) -> Vec<String> {
     let main = server.get(&format!("/{TITLE}/hls/main.m3u8"));
     assert_eq!(main.status, 200, "{}", main.text());

@@ -1,4 +1,4 @@
-//! Sets: films in several renditions, for adaptive bit rates, as players get them.
+//! Sets: films in several renditions, for adaptive bit rates, as players receive them.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,8 @@ fn make(path: &Path, size: &str, rate: &str, gop: &str) {
     run(ffmpeg(all), LIMIT).expect("ffmpeg");
 }
 
-/// A library with the film `film` in three renditions, of which one does not align with the best.
+/// Makes a library with the film `film` in three renditions, one of which does not align with the
+/// best.
 fn library() -> tempfile::TempDir {
     let dir = films::temp_dir("library-");
     let set = dir.path().join("film.set");
@@ -37,7 +38,8 @@ fn library() -> tempfile::TempDir {
     dir
 }
 
-/// The titles of a film's renditions, each with why players are not offered it.
+/// The titles of a film's renditions, each with the reason why players are not offered it, if there
+/// is one.
 fn renditions(server: &Server, title: &str) -> Vec<(String, Option<String>)> {
     let film = server.get(&format!("/api/films/{title}")).json();
     let all = film["renditions"].as_array().expect("a list").iter();
@@ -46,7 +48,7 @@ fn renditions(server: &Server, title: &str) -> Vec<(String, Option<String>)> {
         .collect()
 }
 
-/// The address of a rendition's playlist in a film's multivariant playlist, as a path of the server.
+/// The path of a rendition's playlist, from a film's multivariant playlist.
 fn playlist_of(main: &str, rendition: &str) -> String {
     let line = main.lines().find(|line| line.contains(rendition));
     let line = line.unwrap_or_else(|| panic!("{rendition} is not offered:\n{main}"));
@@ -95,7 +97,8 @@ fn players_get_each_rendition_that_aligns_and_are_told_why_another_does_not() {
         (&3.into(), &2.into())
     );
 
-    // A player's own view: ffmpeg sees each rendition as a programme over HLS, and as a stream over DASH.
+    // As players see it: for ffmpeg, each rendition is a programme over HLS, and a stream over
+    // DASH.
     let set = dir.path().join("film.set");
     let source = |name: &str| decoded(&set.join(name).display().to_string(), "0:v");
     let (high, low) = (source("high.mp4"), source("low.mkv"));
@@ -106,7 +109,7 @@ fn players_get_each_rendition_that_aligns_and_are_told_why_another_does_not() {
     let dash = server.http_url("film/dash/main.mpd");
     assert_eq!(decoded(&dash, "0:v:0"), high);
     assert_eq!(decoded(&dash, "0:v:1"), low);
-    // By itself, and the one that is not offered.
+    // A rendition alone, and the one that is not offered.
     assert_eq!(
         decoded(&server.http_url("film.set/low/hls/main.m3u8"), "0:v"),
         low
@@ -134,7 +137,7 @@ fn one_who_changes_between_renditions_is_one_viewer() {
     assert_eq!(sessions[0]["title"], "film");
     assert_eq!(sessions[0]["state"], "playing");
 
-    // Ended, they are so for all renditions.
+    // A session that was ended has ended for all renditions.
     let segment = first_segment(&server, &low);
     let id = sessions[0]["id"].as_str().expect("an id");
     let bearer = format!("Bearer {}", server.token());
@@ -145,7 +148,7 @@ fn one_who_changes_between_renditions_is_one_viewer() {
     assert_eq!(server.get(&segment).status, 410);
     assert_eq!(server.get(&own).status, 410);
 
-    // Somebody else may watch a rendition by itself, but with no other film's token.
+    // Another viewer may watch a rendition alone, but not with the token for another film.
     let alone = server.get("/film.set/low/hls/main.m3u8").text();
     let alone = alone.lines().find(|line| line.starts_with("1.m3u8"));
     let alone = format!("/film.set/low/hls/{}", alone.expect("its picture"));
@@ -185,7 +188,7 @@ fn edges_offer_them_and_a_set_that_changes_is_another() {
         (renditions(&origin, "film") == left).then_some(())
     });
     is_gone.expect("the film without the rendition that went");
-    // The best one goes: what is left is the film.
+    // The best rendition is removed: the remaining one is the film.
     let main = origin.get("/film/hls/main.m3u8").text();
     let own = main.lines().find(|line| line.starts_with("1.m3u8"));
     let own = format!("/film/hls/{}", own.expect("the best rendition"));

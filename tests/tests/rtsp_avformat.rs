@@ -1,5 +1,5 @@
-//! FFmpeg's library with the calls ffplay makes: seeks three times, pauses past the session's
-//! timeout, and plays to the end. What comes between is the film without a hole.
+//! FFmpeg's library, called as ffplay does: seeks three times, pauses for longer than the session's
+//! timeout, and plays to the end. It receives the film without a gap.
 
 mod rtsp_viewers;
 
@@ -7,9 +7,9 @@ use reelway_tests::films::{film, library};
 use reelway_tests::server::Options;
 use rtsp_viewers::{Expected, seeks_and_pauses, watch, without_holes};
 
-/// Units of picture or sound that ffmpeg 5.1 itself throws away at a pause or a seek: interleaved packets that
-/// come before the answer to PAUSE, packets in its queue, the picture in its parser, and what is left of
-/// a packet of sound. That all of them were sent, other viewers show.
+/// The most units of video or audio that ffmpeg 5.1 itself discards at a pause or a seek:
+/// interleaved packets before the response to PAUSE, packets in its queue, the picture in its
+/// parser, and the rest of an audio packet. Other viewers show that all of them were sent.
 const LOST: usize = 12;
 
 #[test]
@@ -22,7 +22,8 @@ fn ffplay_seeks_and_pauses_over_tcp() {
     seeks_and_pauses("avformat.py", "tcp", LOST);
 }
 
-/// ffmpeg reads RTCP before RTP and ends with BYE. What has come while it stood still must not be lost to it.
+/// ffmpeg reads RTCP before RTP and ends with BYE. Packets that arrived while it stood still must
+/// not be lost to it.
 #[test]
 fn who_stands_still_at_the_films_end_loses_nothing_of_it_over_udp() {
     let library = library(&["bunny"]);

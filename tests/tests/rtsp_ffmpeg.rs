@@ -1,5 +1,5 @@
-//! What ffmpeg receives over RTSP equals the film, of every film that can go over RTP: NAL units,
-//! access units of the sound, decoded pictures, presentation times.
+//! ffmpeg receives every film that can be sent over RTP as it is in its file: NAL units, access
+//! units of the audio, decoded pictures, presentation times.
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,8 @@ use reelway_tests::probe::{
 };
 use reelway_tests::server::{Options, Server};
 
-/// Films received at once: each takes its real time, over UDP hardly a processor while it comes, and over TCP that of a decoder.
+/// The number of films received at the same time: each takes its real time, and hardly a processor
+/// over UDP, but a decoder's over TCP.
 fn at_once(transport: &str) -> usize {
     match transport {
         "udp" => 12,
@@ -22,7 +23,8 @@ fn at_once(transport: &str) -> usize {
     }
 }
 
-/// One transport after the other: decoders must not keep the processor from those who receive datagrams.
+/// Transports are tested one after the other: decoders must not keep the processor from players
+/// that receive datagrams.
 static TURN: Mutex<()> = Mutex::new(());
 
 struct Case {
@@ -42,7 +44,7 @@ impl Case {
         self.streams.iter().find(|stream| stream.kind == kind)
     }
 
-    /// Everything ffmpeg makes of it.
+    /// Everything that ffmpeg receives from an input.
     fn receive(&self, before: &[&str], input: &str) -> Received {
         receive(&Wanted {
             before,
@@ -54,7 +56,7 @@ impl Case {
         })
     }
 
-    /// Everything ffmpeg makes of its file, which is asked for once.
+    /// Everything that ffmpeg reads from its file; read only once.
     fn file(&self) -> Arc<Received> {
         static KNOWN: LazyLock<Mutex<HashMap<&str, Arc<Received>>>> = LazyLock::new(Mutex::default);
         let known = KNOWN.lock().unwrap().get(self.film.name).cloned();
@@ -96,8 +98,8 @@ impl Case {
         self.check_sound_and_times(&file, &wire);
     }
 
-    /// The sound, but for what lies before the film's beginning, and all presentation times, counted
-    /// from one zero.
+    /// Compares the audio, except for what precedes the film's beginning, and all presentation
+    /// times, counted from the same zero.
     fn check_sound_and_times(&self, file: &Received, wire: &Received) {
         let name = self.film.name;
         let (video, audio) = (timeline(&self.film, "video"), timeline(&self.film, "audio"));
@@ -107,7 +109,7 @@ impl Case {
                 .as_ref()
                 .map_or(0.0, |(_, times)| times[4] - wire.sound.seconds()[4]),
         };
-        // The film begins with its first picture, or with the sound where that comes first.
+        // The film begins with its first picture, or with the audio if that comes first.
         let begins = [video.as_ref().map_or(0.0, |(_, times)| times[0]), 0.0];
         let zero = begins
             .into_iter()
@@ -151,7 +153,7 @@ fn equal<T: PartialEq>(name: &str, what: &str, wire: &[T], file: &[T]) {
     let differ: Vec<usize> = (wire.iter().zip(file).enumerate())
         .filter_map(|(nth, (wire, file))| (wire != file).then_some(nth))
         .collect();
-    // Whether it was lost, came twice or out of order.
+    // Shows whether units were lost, duplicated or reordered.
     let place = |nth: &usize| (*nth, file.iter().position(|file| *file == wire[*nth]));
     assert!(
         differ.is_empty() && wire.len() == file.len(),
@@ -163,8 +165,9 @@ fn equal<T: PartialEq>(name: &str, what: &str, wire: &[T], file: &[T]) {
     );
 }
 
-/// A track's ticks and its samples on the presentation timeline as ffprobe has it, in seconds.
-/// Where the edit list leaves some out for ffprobe, they take the time their neighbours give them.
+/// The duration of a track's tick and its samples' presentation times according to ffprobe, in
+/// seconds. Samples that the edit list hides from ffprobe get the times that their neighbours
+/// imply.
 fn timeline(film: &Film, kind: &str) -> Option<(f64, Vec<f64>)> {
     let of_kind = |edits| {
         streams(&film.path, edits)
@@ -190,18 +193,18 @@ fn timeline(film: &Film, kind: &str) -> Option<(f64, Vec<f64>)> {
     Some((1.0 / scale, times.collect()))
 }
 
-/// Seconds from media to movie time for films whose edit lists ffmpeg 5.1 takes otherwise than they
-/// say (ISO/IEC 14496-12 8.6.6).
+/// Seconds from media to movie time, for films whose edit lists ffmpeg 5.1 does not interpret as
+/// the standard says (ISO/IEC 14496-12 8.6.6).
 fn edits_by_hand(film: &Film, kind: &str) -> Option<f64> {
     match film.name {
-        // ffmpeg shows pictures of fragments with negative offsets late, by the most negative one.
+        // ffmpeg delays pictures of fragments with negative offsets by the most negative one.
         "fragmented_signed" => Some(if kind == "video" {
             -0.08
         } else {
             -1024.0 / 48_000.0
         }),
-        // It moves the start of an edit to the next picture; it leaves out the time that a picture
-        // dwells; it shows nothing of an edit of length 0, which means: to the end.
+        // It moves the start of an edit to the next picture, ignores the time for which a picture
+        // dwells, and shows nothing of an edit of length 0, which means: to the end.
         "start_offset" | "edit_dwell" | "edit_zero_length" => {
             let movie = Movie::read(&film.path).expect("a film");
             let handler = if kind == "video" { b"vide" } else { b"soun" };
@@ -218,11 +221,11 @@ fn edits_by_hand(film: &Film, kind: &str) -> Option<f64> {
     }
 }
 
-/// Presentation times agree with ffprobe's to a tick, once both count from the same zero: `zero` is
-/// ours on ffprobe's timeline, the same for picture and sound.
+/// Checks that presentation times agree with ffprobe's to a tick, once both count from the same
+/// zero: `zero` is Reelway's zero on ffprobe's timeline, the same for video and audio.
 fn times_agree(name: &str, kind: &str, tick: f64, file: &[f64], wire: &Hashes, zero: f64) {
-    // ffmpeg 5.1 has no time for the very first picture that it receives over RTSP, from any server,
-    // and mistimes the first units of sound where there is no picture.
+    // ffmpeg 5.1 has no time for the first picture that it receives over RTSP, from any server, and
+    // wrong times for the first audio units if there is no video.
     let unsure = if kind == "video" { 1 } else { 4 };
     let tick = tick.max(1.0 / wire.timescale);
     for (nth, (file, at)) in file.iter().zip(wire.seconds()).enumerate().skip(unsure) {
@@ -241,11 +244,11 @@ fn every_film(transport: &str) {
         .collect();
     let names: Vec<&str> = films.iter().map(|film| film.name).collect();
     let library = library(&names);
-    // A panic in one of them does not concern the other.
+    // A panic in one test does not affect the other.
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let server = Options::new(library.path()).patient().start();
     server.wait_indexed();
-    // The longest first, so that none is left over at the end.
+    // The longest first, so that none runs alone at the end.
     let mut cases: Vec<Case> = films
         .into_iter()
         .map(|film| Case::of(film, &server))

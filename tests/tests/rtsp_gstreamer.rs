@@ -1,5 +1,5 @@
-//! GStreamer's rtspsrc: seeks three times, pauses past the session's timeout, and plays to the end.
-//! What comes between is the film without a hole.
+//! GStreamer's rtspsrc: seeks three times, pauses for longer than the session's timeout, and plays
+//! to the end. It receives the film without a gap.
 
 mod rtsp_viewers;
 
@@ -11,23 +11,26 @@ use rtsp_viewers::{
     with_built_plugins, without_holes,
 };
 
-/// Pictures that may not be shown of those that rtspsrc stamps wrongly, mostly outside what it plays: one to four were seen on a
-/// starved machine. That packets have the right times is tested with other viewers.
+/// The most pictures that may be missing because rtspsrc gives them wrong timestamps, mostly
+/// outside the range it plays: one to four were seen on an overloaded machine. Other viewers test
+/// that packets have the right times.
 const MISTIMED: usize = 8;
 
-/// Units of a track that rtspsrc may throw away at a pause over UDP. It stops reading its sockets when PAUSE is answered. What
-/// lies in them by then it reads after the next PLAY, whose RTP-Info names the first packet that counts (`seqnum-base`): what
-/// came before is thrown away, unless it is read before that answer has been worked on. On a machine with time to spare nothing
-/// lies there; on a starved one a picture was missing. Over TCP there is no such thing.
+/// The most units of a track that rtspsrc may discard at a pause over UDP. It stops reading its
+/// sockets when it gets the response to PAUSE. Packets left in them are read after the next
+/// PLAY, whose RTP-Info names the first packet that counts (`seqnum-base`): earlier ones are
+/// discarded, unless they are read before that response has been processed. With processor time to
+/// spare, there are none; on an overloaded machine a picture was missing. This does not happen over
+/// TCP.
 fn thrown_away_at_a_pause(protocol: &str) -> usize {
     if protocol == "udp" { 25 } else { 0 }
 }
 
-/// What comes is decoded: in the last run every picture, in those before all but what the seek
-/// throws away on its way (the latency, and what the decoder holds to bring it in order). Of those
-/// that rtspsrc stamps wrongly, as after a seek on a starved machine, the first may not
-/// be shown ([`MISTIMED`] at most). One of the place before the seek may have lost what it is decoded
-/// from.
+/// Checks that received pictures are decoded: all of them in the last run, and in earlier runs all
+/// but those that the seek discards (the latency, and what the decoder holds for reordering).
+/// Pictures with wrong timestamps from rtspsrc, as after a seek on an overloaded machine, need not
+/// be shown ([`MISTIMED`] at most). A picture from before the seek may have lost its reference
+/// pictures.
 fn decoded(lines: &[Line], thrown_away: usize) {
     let last = lines.last().expect("lines").run;
     for run in 0..=last {
@@ -37,7 +40,8 @@ fn decoded(lines: &[Line], thrown_away: usize) {
             of_run.filter(|line| of(&line.unit))
         };
         let came = units().count();
-        // The first may also be stamped by what the place before the seek was counted by: seconds after those that follow it.
+        // The first one's timestamp may also be relative to the position before the seek: seconds
+        // after those that follow it.
         let next = units().skip(1).map(|line| line.at);
         let mistimed = units().zip(next.chain([None])).filter(|(line, next)| {
             let is_after = |(at, next): (f64, f64)| at > next + 1.0;
@@ -68,14 +72,16 @@ fn rtspsrc_seeks_and_pauses_over_tcp() {
     decoded(&seeks_and_pauses("rtspsrc.py", "tcp", 0), 15);
 }
 
-/// Over a limited link packets leave up to `rtp.smooth_ahead`, 1000 ms by default, before their time. That is less than what
-/// rtspsrc holds by default, 2000 ms; where it is told to hold less, the server must be told so.
+/// Over a limited link, packets are sent up to `rtp.smooth_ahead` before their time, 1000 ms by
+/// default. That is less than rtspsrc buffers by default, 2000 ms; if it is configured to buffer
+/// less, the server must be, too.
 fn over_a_limited_link(protocol: &str, latency: &str, ahead: &str) {
     let keys = [("capacity.net", "\"100Mbit\""), ("rtp.smooth_ahead", ahead)];
     let environment = [("LATENCY_MS", latency)];
     let lost = thrown_away_at_a_pause(protocol);
     let lines = seeks_and_pauses_where("rtspsrc.py", protocol, lost, &keys, &environment);
-    // A seek throws away what rtspsrc still holds: two seconds of 25 pictures, and one more that was sent ahead.
+    // A seek discards what rtspsrc still buffers: two seconds of 25 pictures, and one more that was
+    // sent ahead.
     decoded(&lines, 75);
 }
 
@@ -108,8 +114,9 @@ fn rtspsrc_plays_every_codec_to_the_end() {
             let server = &server;
             scope.spawn(move || {
                 let expected = Expected::of(&film(name).path);
-                // What rtspsrc waits by default. It ends a film so long after the time at which it expects the end, and drops
-                // what comes later: with 200 ms, a starved machine may lose the last packets to that.
+                // The default latency of rtspsrc. It ends a film this long after the expected end
+                // and drops later packets: with 200 ms, an overloaded machine may lose the last
+                // ones.
                 let mut lines = watch_with(
                     "rtspsrc.py",
                     &server.rtsp_url(name),
@@ -126,8 +133,9 @@ fn rtspsrc_plays_every_codec_to_the_end() {
     });
 }
 
-/// AV1 goes through a depayloader that others wrote: all units of the film come out of it, whole. What comes
-/// is decoded to the pictures of the file, bit by bit. Of small pictures several OBUs are in a packet; large ones are cut.
+/// AV1 passes through an independently developed depayloader: it returns all units of the film,
+/// whole. They are decoded to the file's pictures, bit by bit. Packets contain several OBUs of
+/// small pictures; large ones are fragmented.
 #[test]
 fn rtspsrc_gets_every_picture_of_av1_as_it_is_in_the_file() {
     let names = ["av1", "av1_large"];

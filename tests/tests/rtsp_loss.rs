@@ -1,5 +1,5 @@
-//! A cable that loses one packet in fifty, and GStreamer asking for what it lacks: what it gets in the
-//! end is the film, bit by bit. Needs root, for the hosts are network namespaces.
+//! A cable that loses one packet in fifty, and GStreamer, which requests what is missing: in the
+//! end it has the film, bit by bit. Needs root, as the hosts are network namespaces.
 
 mod rtsp_viewers;
 
@@ -8,7 +8,7 @@ use reelway_tests::network::{Network, SERVER};
 use reelway_tests::server::Options;
 use rtsp_viewers::{Expected, Line, hashes, joined, watch_with, with_built_plugins, without_holes};
 
-/// Packets that were lost on the way.
+/// The number of packets lost on the way.
 fn lost(network: &Network) -> u64 {
     let said = network.on_viewer("nft list counter inet loss lost");
     let mut words = said
@@ -18,8 +18,8 @@ fn lost(network: &Network) -> u64 {
     count.unwrap_or_else(|| panic!("no count: {said}"))
 }
 
-/// What a viewer gets of a film over a cable that loses packets of its first `bytes`, as nft writes them, but for the first 100
-/// kbytes, and how many it lost.
+/// Plays a film over a cable that loses packets among its first `bytes`, as nft writes them, except
+/// in the first 100 kbytes; returns what the viewer receives, and how many packets were lost.
 fn over_a_bad_cable(name: &str, offer: bool, bytes: &str) -> (Vec<Line>, u64) {
     let library = library(&[name]);
     let network = Network::new();
@@ -42,18 +42,19 @@ fn over_a_bad_cable(name: &str, offer: bool, bytes: &str) -> (Vec<Line>, u64) {
     let url = server.rtsp_url(name);
     let plugins = with_built_plugins();
     let mut environment: Vec<_> = plugins.iter().map(|(key, path)| (*key, &**path)).collect();
-    // Nothing is decoded: GStreamer's decoder of AV1 ends at the first picture that it lacks another one for.
+    // Nothing is decoded: GStreamer's AV1 decoder ends at the first picture with a missing
+    // reference.
     environment.extend([("LATENCY_MS", "2000"), ("UNDECODED", "yes")]);
     let steps = ["play:1", "end:60"];
     let lines = network.as_viewer(|| watch_with("rtspsrc.py", &url, "udp", &steps, &environment));
     let lost = lost(&network);
-    // Of more than a thousand, one in fifty.
+    // One in fifty, of more than a thousand.
     assert!(lost > 5, "only {lost} packets were lost");
     (lines, lost)
 }
 
-// What comes before and behind a lost packet shows that it is lost; nothing comes before a track's first one and behind its last
-// one. So the beginning and the end of each film stay whole.
+// A loss is detected by the packets before and after it, which a track's first and last packets
+// lack. So the beginning and the end of each film are not lost.
 
 #[test]
 fn what_is_lost_on_the_way_is_sent_again_and_the_film_arrives_whole() {
@@ -70,9 +71,9 @@ fn what_is_lost_of_av1_is_sent_again_and_the_film_arrives_whole() {
     without_holes("video", &mut joined(lines), &expected.video, &[], (0, 0));
 }
 
-/// Of pieces of which one is missing nothing is made: whatever the depayloader puts together is in the film, in its order. A
-/// packet takes no more with it than the OBUs of which it has a piece: mostly one, sometimes the end of one and the beginning
-/// of the next.
+/// OBUs with a missing piece are discarded: everything that the depayloader returns is in the film,
+/// in its order. A lost packet costs only the OBUs of which it has a piece: mostly one, sometimes
+/// the end of one and the beginning of the next.
 #[test]
 fn what_is_left_of_av1_behind_losses_is_put_together_right() {
     let (lines, lost) = over_a_bad_cable("av1_large", false, "2 mbytes");

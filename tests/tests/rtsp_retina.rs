@@ -1,5 +1,5 @@
 //! The Rust client retina, from a film's start to its end: every picture and every access unit of
-//! the sound, with its time, and not one packet lost.
+//! the audio with its time, and no packet lost.
 
 mod rtsp_viewers;
 
@@ -15,7 +15,7 @@ use rtsp_viewers::{Expected, Unit, nals};
 
 const FILMS: [&str; 4] = ["bunny", "hvc1", "ntsc", "b_pyramid"];
 
-/// What came of one track: time in seconds, parts.
+/// The received units of one track: time in seconds, and parts.
 type Came = Vec<(f64, Vec<Vec<u8>>)>;
 
 async fn watch(url: &str, transport: Transport, expected: &Expected) -> HashMap<String, Came> {
@@ -74,7 +74,7 @@ fn equal(name: &str, came: &Came, expected: &[Unit]) {
     assert_eq!(came.len(), expected.len(), "{name}");
     for (nth, ((at, parts), unit)) in came.iter().zip(expected).enumerate() {
         assert!(*parts == unit.parts, "{name}: unit {nth} differs");
-        // A tick of the picture's 90,000 a second, and of the sound's rate.
+        // A tick of the video's 90,000 per second, and of the audio's sampling rate.
         assert!(
             (at - unit.at).abs() < 1.5 / 44_100.0,
             "{name}: unit {nth} at {at}, not {}",

@@ -1,4 +1,4 @@
-//! The server as a program: signals, films that come and go, what survives a restart, and
+//! The server as a program: signals, films that appear and disappear, what survives a restart, and
 //! `reelway index`.
 
 use std::fs;
@@ -25,7 +25,7 @@ fn copy(name: &str, to: &Path) {
         .unwrap_or_else(|error| panic!("{}: {error}", to.display()));
 }
 
-/// Titles that can be played.
+/// The titles that can be played.
 fn ready(server: &Server) -> Vec<String> {
     let films = server.get("/api/films?per_page=200").json();
     let films = films["films"].as_array().expect("a list");
@@ -44,7 +44,7 @@ fn wait_for(server: &Server, titles: &[&str]) {
     assert!(there.is_some(), "{:?} for {titles:?}", ready(server));
 }
 
-/// A viewer over TCP who plays `title`.
+/// Starts a viewer over TCP who plays `title`.
 fn viewer(server: &Server, title: &str) -> Client {
     let mut client = Client::connect(server.rtsp).expect("a connection");
     client.setup_tcp(&server.rtsp_url(title)).expect("SETUP");
@@ -52,13 +52,15 @@ fn viewer(server: &Server, title: &str) -> Client {
         .request("PLAY", &server.rtsp_url(title), &[])
         .expect("PLAY");
     assert_eq!(answer.status, 200, "{answer:?}");
-    // The answer goes first; who was sent nothing gets no BYE (RFC 3550 section 6.3.7).
+    // The response comes first; a viewer that was sent nothing gets no BYE (RFC 3550 section
+    // 6.3.7).
     let first = client.frame(seconds(5)).expect("a connection");
     assert!(first.is_some(), "media");
     client
 }
 
-/// Whether BYE came on every track before the connection ended or `limit` was over, each with these words.
+/// Whether a BYE with this reason came on every track before the connection ended or `limit` was
+/// over.
 fn says_bye(client: &mut Client, tracks: usize, limit: Duration, why: &str) -> bool {
     let deadline = wait::Deadline::after(limit);
     let mut left: Vec<u8> = (0..tracks as u8).map(|track| 2 * track + 1).collect();
@@ -78,7 +80,7 @@ fn says_bye(client: &mut Client, tracks: usize, limit: Duration, why: &str) -> b
     left.is_empty()
 }
 
-/// The words of a BYE of one source (RFC 3550 section 6.6).
+/// The reason in a BYE for one source (RFC 3550 section 6.6).
 fn bye_reason(packet: &[u8]) -> &[u8] {
     match packet.get(8..) {
         Some([len, text @ ..]) => &text[..usize::from(*len)],
@@ -107,7 +109,7 @@ fn a_second_signal_while_the_server_stops_ends_it_without_an_error() {
     let mut server = Server::start(library.path());
     let _viewer = viewer(&server, "seeks");
     server.signal("TERM");
-    // The server then waits 200 ms for goodbyes and answers that are on their way.
+    // The server then waits 200 ms for BYEs and responses that are on their way.
     server.wait_for_log(&["stopping"], seconds(10));
     server.signal("TERM");
     assert_eq!(server.wait(seconds(10)), Some(0));
@@ -151,7 +153,7 @@ fn films_that_come_change_move_and_go_are_noticed() {
     .expect("a new place");
     wait_for(&server, &["new/deep/second", "new/moved"]);
 
-    // Another film under the same name.
+    // A different film under the same name.
     copy("seeks", &dir.path().join("new/moved.mp4"));
     let length = || server.get("/api/films/new/moved").json()["duration"].as_f64();
     let longer = wait::until(seconds(15), || length().filter(|length| *length > 39.0));
@@ -185,7 +187,7 @@ fn indexes_survive_a_restart_and_are_made_anew_where_they_are_damaged() {
     };
     let files = index();
     assert_eq!(files.len(), 1, "{files:?}");
-    // One that is written anew is another file, under the same name.
+    // A rewritten index is a new file under the same name.
     let file = || fs::metadata(&files[0]).expect("the index").ino();
     let written = file();
     let whole = fs::read(&files[0]).expect("the index");
@@ -282,7 +284,7 @@ fn the_printed_configuration_is_one_that_it_takes() {
     fs::write(&config, &printed.out).expect("a file");
     let mut command = Command::new(binary());
     command.arg("serve").arg("--config").arg(&config);
-    // It names no films, and says so: nothing of it is wrong.
+    // It reports that the configuration names no films: so there is no error in it.
     let ran = run(command, seconds(20));
     assert!(ran.err.contains("no films"), "{}", ran.err);
 }
@@ -299,7 +301,7 @@ fn check_says_where_the_time_comes_from_and_why() {
             .to_owned()
     };
     assert!(check("off").ends_with("the kernel's clock: REELWAY_CLOCK=off"));
-    // As the kernel of this machine has it.
+    // As this machine's kernel reports it.
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     let source = fs::read_to_string(path).unwrap_or_default();
     let line = check("auto");
@@ -411,7 +413,7 @@ fn index_says_of_containers_that_are_not_read_what_the_server_says() {
     }
 }
 
-/// The call that makes a ring.
+/// The number of the system call io_uring_setup.
 const IO_URING_SETUP: u32 = 425;
 
 #[test]

@@ -1,5 +1,5 @@
-//! What ffmpeg receives over HLS and DASH equals the film, of every film there is: NAL units, access
-//! units of the sound, decoded pictures, presentation times.
+//! ffmpeg receives every film over HLS and DASH as it is in its file: NAL units, access units of
+//! the audio, decoded pictures, presentation times.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,8 +12,8 @@ use reelway_tests::films::{self, Film};
 use reelway_tests::probe::{Hashes, Received, Wanted, receive, without_declared_sei};
 use reelway_tests::server::{Options, Server};
 
-/// `media` says which samples there are and when each is shown; the tests of `media` compare that
-/// with ffprobe.
+/// Reads with `media` which samples there are and when each is shown; the tests of `media` compare
+/// that with ffprobe.
 fn index(film: &Film) -> Index {
     let file = File::open(&film.path).expect("the film");
     let read = |range: std::ops::Range<u64>, bytes: &mut Vec<u8>| {
@@ -41,7 +41,8 @@ fn times(index: &Index, kind: Kind) -> Option<Vec<f64>> {
     Some(index.tables[track].iter().map(time).collect())
 }
 
-/// The times that came are the film's, but for one constant; what it is.
+/// Checks that the received times are the film's, except for a constant offset, and returns the
+/// offset.
 fn constant(what: &str, came: &Hashes, film: &[f64]) -> f64 {
     let came = came.seconds();
     let constant = came[0] - film[0];
@@ -52,7 +53,7 @@ fn constant(what: &str, came: &Hashes, film: &[f64]) -> f64 {
     constant
 }
 
-/// `came` is the whole of `film`, or all but the last few where its end may be missing.
+/// Checks that `came` equals `film`, of which up to `end_may_miss` units may be missing at the end.
 fn same_units<T: PartialEq>(what: &str, came: &[T], film: &[T], end_may_miss: usize) {
     let differs = came.iter().zip(film).position(|(came, film)| came != film);
     assert!(
@@ -63,8 +64,8 @@ fn same_units<T: PartialEq>(what: &str, came: &[T], film: &[T], end_may_miss: us
     );
 }
 
-/// ffmpeg's DASH reader stops where the first of the tracks ends, and a moment before: what each
-/// track still has from there on is lost to it. How many samples that are at most.
+/// ffmpeg's DASH reader stops shortly before the end of the shortest track, and loses the rest of
+/// each track. Returns the most samples that it may lose.
 fn lost_by_ffmpeg(times: &[f64], first_end: f64) -> usize {
     times.iter().filter(|time| **time > first_end - 0.3).count()
 }
@@ -116,7 +117,7 @@ fn same(film: &Film, manifest: &str, url: &str) {
         same_units("NAL unit", &nals, &all, lost * per_picture);
         let (mut frames, all) = (came.frames.hashes(), whole.frames.hashes());
         if frames.len() < all.len() && lost > 0 {
-            // What the last pictures refer to may be lost, too.
+            // The references of the last pictures may be lost, too.
             frames.truncate(frames.len().saturating_sub(4));
         }
         same_units("decoded picture", &frames, &all, lost + 4);
@@ -129,7 +130,8 @@ fn same(film: &Film, manifest: &str, url: &str) {
             .iter()
             .position(|unit| Some(unit) == units.first())
             .expect("the first sound frame");
-        // What lies before the beginning may be left out, what its edit list cuts off is.
+        // Samples before the beginning may be left out; those that the edit list cuts off are left
+        // out.
         let cut_off = all.len() - times.len();
         let left_out = start.saturating_sub(cut_off);
         assert!(

@@ -1,4 +1,4 @@
-//! The server stands still and goes on: what came meanwhile is read before anybody is judged.
+//! The server stands still and goes on: what arrived meanwhile is read before any session expires.
 
 use std::collections::BTreeSet;
 use std::io::{BufReader, Read, Write};
@@ -12,10 +12,10 @@ use reelway_tests::{films, http};
 
 const FILM: &str = "seeks";
 
-/// Longer than all timeouts of the configuration below, and than the 30 s that a request over HTTP may take.
+/// Longer than all timeouts configured below, and than the 30 s that a request over HTTP may take.
 const STANDSTILL: Duration = Duration::from_secs(33);
 
-/// The identifiers of all sessions.
+/// The IDs of all sessions.
 fn sessions(server: &Server) -> BTreeSet<String> {
     let list = server.get("/api/sessions").json();
     let all = list["sessions"].as_array().expect("sessions").iter();
@@ -23,7 +23,7 @@ fn sessions(server: &Server) -> BTreeSet<String> {
         .collect()
 }
 
-/// An empty receiver report (RFC 3550 section 6.4.2).
+/// Sends an empty receiver report (RFC 3550 section 6.4.2) for each track.
 fn report(tracks: &[UdpTrack], server: &Server) {
     let packet = [0x80, 201, 0, 1, 1, 2, 3, 4];
     for track in tracks {
@@ -32,7 +32,7 @@ fn report(tracks: &[UdpTrack], server: &Server) {
     }
 }
 
-/// Throws away what has come.
+/// Discards the packets that have arrived; returns their number.
 fn drain(tracks: &[UdpTrack]) -> usize {
     let mut packets = 0;
     for track in tracks {
@@ -103,7 +103,7 @@ fn viewers_who_spoke_while_the_server_stood_still_go_on() {
     let address = |number: usize| format!("/{FILM}/{}", segments[number].trim_start_matches("../"));
     fetch(&address(0));
 
-    // Half a request.
+    // The first half of a request.
     let mut slow = TcpStream::connect(server.rtsp).expect("a connection");
     slow.set_read_timeout(Some(Duration::from_secs(10)))
         .expect("a socket");
@@ -141,7 +141,7 @@ fn viewers_who_spoke_while_the_server_stood_still_go_on() {
     slow.read_exact(&mut first).expect("an answer");
     assert_eq!(&first, b"RTSP/1.0 200");
 
-    // All go on, for longer than the timeout; the film is sent from where it stood.
+    // All sessions go on for longer than the timeout; the film continues where it stopped.
     let mut packets = vec![0; over_udp.len()];
     let deadline = Deadline::after(Duration::from_secs(8));
     while !deadline.over() {
@@ -169,7 +169,7 @@ fn viewers_who_spoke_while_the_server_stood_still_go_on() {
     assert!(position(&server) < 25.0, "the film stood as well");
     assert!(server.log().contains("timeouts are extended"));
 
-    // Those who fall silent now are given up.
+    // Viewers that are silent from now on expire.
     let silent = wait::until(Duration::from_secs(12), || {
         let left = sessions(&server);
         (left.len() <= 3).then_some(())

@@ -1,4 +1,4 @@
-//! Subtitles beside films, as players get them.
+//! Subtitle files of films, as players receive them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 const ENGLISH: &str = "1\n00:00:01,000 --> 00:00:02,500\nA <i>line</i>\n\n2\n00:00:03,000 --> 00:00:04,000\nTwo\nlines & more\n";
 
-/// A film with these files beside it.
+/// Starts a server of a film with these files beside it.
 fn film(beside: &[(&str, &[u8])]) -> (tempfile::TempDir, Server) {
     let dir = films::library(&["faststart"]);
     for (name, bytes) in beside {
@@ -27,7 +27,7 @@ fn film(beside: &[(&str, &[u8])]) -> (tempfile::TempDir, Server) {
     (dir, server)
 }
 
-/// At once, so that no server sees a part of it.
+/// Renames the complete file, so that no server sees a part of it.
 fn put(dir: &Path, name: &str, bytes: &[u8]) {
     let new = dir.join(name).with_extension("new");
     fs::write(&new, bytes).expect("a file of subtitles");
@@ -80,7 +80,7 @@ fn players_of_hls_and_dash_get_the_subtitles_beside_a_film() {
     assert!(mpd.contains("mimeType=\"text/vtt\" lang=\"en\""), "{mpd}");
     assert!(mpd.contains("value=\"forced-subtitle\""), "{mpd}");
 
-    // ffmpeg takes no subtitles of HLS; the browser's players do.
+    // ffmpeg ignores subtitles in HLS; the browser's players do not.
     let url = server.http_url("faststart/dash/main.mpd");
     let arguments = ["-copyts", "-i", &url, "-map", "0:s:0", "-f", "srt", "-"];
     let ran = run(ffmpeg(arguments), Duration::from_secs(60)).expect("ffmpeg");
@@ -152,12 +152,12 @@ fn a_file_without_subtitles_is_named_in_the_log_and_harms_nothing_else() {
 
 const SECONDS: Duration = Duration::from_secs(20);
 
-/// An edge that looks every so many seconds which films there are.
+/// Starts an edge that looks for new films every `refresh` seconds.
 fn edge(origin: impl std::fmt::Display, refresh: u32) -> Server {
     edge_of(&format!("url = 'http://{origin}/', refresh = {refresh}"))
 }
 
-/// A server of what this source has, as `[[source]]` says it.
+/// Starts a server whose only films are those of this source, in the syntax of `[[source]]`.
 fn edge_of(source: &str) -> Server {
     let edge = Options::nothing().set("source", format!("[{{ {source} }}]"));
     let edge = edge.start();
@@ -165,7 +165,7 @@ fn edge_of(source: &str) -> Server {
     edge
 }
 
-/// The subtitles of the film `faststart`, as the API lists them.
+/// The subtitles of the film `faststart`, as listed by the API.
 fn listed(server: &Server) -> Vec<Value> {
     let film = server.get("/api/films/faststart").json();
     film["subtitles"].as_array().cloned().unwrap_or_default()
@@ -177,7 +177,8 @@ fn text(server: &Server, number: usize) -> String {
     answer.text()
 }
 
-/// What a server's playlists and manifests say of subtitles, without the viewers' tokens, and their texts.
+/// The subtitles in a server's playlists and manifests, without the viewers' tokens, and their
+/// texts.
 fn offered(server: &Server) -> (Vec<Value>, Vec<String>, String, Vec<String>) {
     let main = server.get("/faststart/hls/main.m3u8").text();
     let lines = main.lines().filter(|line| line.contains("TYPE=SUBTITLES"));
@@ -249,7 +250,7 @@ fn what_changes_beside_a_film_at_the_origin_changes_at_the_edge() {
     put(dir.path(), "faststart.fr.srt", other);
     let changed = || text(&edge, 1).contains("Other words").then_some(());
     assert!(wait::until(SECONDS, changed).is_some());
-    // The number of the first one becomes another one's.
+    // The number of the first file now belongs to another.
     put(dir.path(), "faststart.en.srt", ENGLISH.as_bytes());
     become_same(2);
     assert!(text(&edge, 1).contains("Two"));
@@ -277,7 +278,7 @@ fn an_edge_never_shows_a_file_for_another_one_and_looks_again_when_it_was_replac
     edge.wait_for_log(&["faststart.fr.srt", "status 410"], SECONDS);
     let came = || (listed(&edge).len() == 2).then_some(());
     assert!(wait::until(SECONDS, came).is_some());
-    // What was refused a moment ago is a version like any other.
+    // The version that was just refused is served like any other.
     let shown = || {
         let answer = edge.get("/faststart/subtitles/2.vtt");
         (answer.status == 200).then(|| answer.text())
@@ -371,7 +372,7 @@ fn an_origin_that_stalls_keeps_nobody_from_what_is_there_and_each_film_has_its_o
         let other = edge.get(&format!("{below}/subtitles/1.vtt"));
         assert!(other.text().contains("Other words"));
     });
-    // Those who wait, and those who come in the next seconds, ask nothing of the origin.
+    // Viewers that wait, and those that come in the next seconds, cause no requests to the origin.
     let asked = edge.log().matches("faststart.en.srt: nothing came").count();
     assert!((1..20).contains(&asked), "{asked}");
     spoiler.spoil(|_, _| Spoil::Not);

@@ -1,4 +1,4 @@
-//! Subtitles inside films, as players get them.
+//! Subtitles inside films, as players receive them.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,13 +11,13 @@ use reelway_tests::server::{Options, Server};
 const ENGLISH: &str = "1\n00:00:01,000 --> 00:00:02,500\nA <i>line</i>\n\n2\n00:00:03,000 --> 00:00:04,000\nTwo\nlines & more\n";
 const GERMAN: &str = "1\n00:00:00,500 --> 00:00:01,000\nfür alle, die mögen\n";
 
-/// What the server makes of [`ENGLISH`].
+/// The server's WebVTT for [`ENGLISH`].
 const SHOWN: [&str; 2] = [
     "00:00:01.000 --> 00:00:02.500\nA <i>line</i>\n",
     "00:00:03.000 --> 00:00:04.000\nTwo\nlines &amp; more\n",
 ];
 
-/// Writes the two files of subtitles to a directory.
+/// Writes the two subtitle files to a directory.
 fn sources(dir: &Path) -> (String, String) {
     let put = |name: &str, text: &str| {
         let path = dir.join(name);
@@ -27,7 +27,7 @@ fn sources(dir: &Path) -> (String, String) {
     (put("one.srt", ENGLISH), put("two.srt", GERMAN))
 }
 
-/// A film of this name with both subtitles inside, made by ffmpeg with these arguments for its output.
+/// Makes a film with this name that contains both subtitles, with ffmpeg and these output options.
 fn made(dir: &Path, name: &str, from: &str, arguments: &[&str]) {
     let work = films::temp_dir("subtitles-");
     let (english, german) = sources(work.path());
@@ -51,7 +51,7 @@ fn made(dir: &Path, name: &str, from: &str, arguments: &[&str]) {
     run(ffmpeg(all), Duration::from_secs(60)).expect("ffmpeg");
 }
 
-/// The text of a film's subtitles of this number.
+/// The text of a film's subtitles with this number.
 fn text(server: &Server, film: &str, number: u32) -> String {
     let answer = server.get(&format!("/{film}/subtitles/{number}.vtt"));
     assert_eq!(answer.status, 200, "{film}: {}", answer.text());
@@ -82,7 +82,7 @@ fn text_of_every_container_is_shown() {
     server.wait_indexed();
     for film in ["mp4", "fragmented", "srt", "ass", "vtt", "webm"] {
         let english = text(&server, film, 1);
-        // ffmpeg leaves out the empty sample that ends the first one, where there are fragments.
+        // In fragments, ffmpeg leaves out the empty sample that ends the first cue.
         let longer = SHOWN[0].replace("00:00:02.500", "00:00:03.000");
         let first = if film == "fragmented" {
             &longer
@@ -90,7 +90,7 @@ fn text_of_every_container_is_shown() {
             SHOWN[0]
         };
         for shown in [first, SHOWN[1]] {
-            // ffmpeg copies the text of WebVTT as it is; its WebM has the picture 14 ms late.
+            // ffmpeg copies the text of WebVTT unchanged; the video in its WebM is 14 ms late.
             let (mut shown, english) = (shown.replace("&amp;", "&"), english.replace("&amp;", "&"));
             if film == "webm" {
                 shown = shown
@@ -115,14 +115,14 @@ fn text_of_every_container_is_shown() {
             of("file"),
             [serde_json::Value::Null, serde_json::Value::Null]
         );
-        // MP4 has no such flag, unless the whole track has it.
+        // MP4 has this flag only for a whole track.
         let is_forced = !["mp4", "fragmented"].contains(&film);
         assert_eq!(of("forced"), [false, is_forced], "{film}: {api}");
         let main = server.get(&format!("/{film}/hls/main.m3u8")).text();
         assert_eq!(main.matches("TYPE=SUBTITLES").count(), 2, "{film}: {main}");
     }
 
-    // A player's own view of one of them.
+    // One of them as a player receives it.
     let url = server.http_url("srt/dash/main.mpd");
     let arguments = ["-copyts", "-i", &url, "-map", "0:s:0", "-f", "srt", "-"];
     let ran = run(ffmpeg(arguments), Duration::from_secs(60)).expect("ffmpeg");

@@ -1,4 +1,4 @@
-//! The tests' own tools do what the tests take for granted.
+//! The tests' own tools work as the tests assume.
 
 use std::fs::File;
 use std::net::UdpSocket;

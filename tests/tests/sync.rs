@@ -1,5 +1,5 @@
-//! Sound and picture within 40 ms of each other where a player has decoded them: the demo film has
-//! a flash and a beep at each full second.
+//! Decoded audio and video are within 40 ms of each other: the demo film has a flash and a beep at
+//! each full second.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use reelway_tests::films::temp_dir;
 use reelway_tests::players::{ffmpeg, run};
 use reelway_tests::server::Server;
 
-/// ITU-R BT.1359: a viewer notices sound 45 ms early or 125 ms late.
+/// ITU-R BT.1359: viewers notice audio that is 45 ms early or 125 ms late.
 const LIMIT: f64 = 0.040;
 
 fn demo() -> &'static Path {
@@ -22,7 +22,7 @@ fn server() -> (Server, tempfile::TempDir) {
     (Server::start(dir.path()), dir)
 }
 
-/// When flashes and beeps begin, in seconds, in what ffmpeg decodes of an input.
+/// The times in seconds at which flashes and beeps begin in what ffmpeg decodes from an input.
 fn flashes_and_beeps(input: &[&str], seconds: u32) -> (Vec<f64>, Vec<f64>) {
     let dir = temp_dir("sync");
     let file = |name: &str| dir.path().join(name).display().to_string();
@@ -61,7 +61,7 @@ fn flashes_and_beeps(input: &[&str], seconds: u32) -> (Vec<f64>, Vec<f64>) {
     (luma, level)
 }
 
-/// Times at which a printed value rises over `threshold`.
+/// The times at which a printed value rises above `threshold`.
 fn rises(text: &str, threshold: f64) -> Vec<f64> {
     let (mut times, mut time, mut above) = (Vec::new(), 0.0, false);
     for line in text.lines() {
@@ -87,7 +87,7 @@ fn in_step(input: &[&str], seconds: u32) {
             .iter()
             .map(|flash| beep - flash)
             .min_by(|a, b| a.abs().total_cmp(&b.abs()));
-        // At either end one of the two may lie outside what was decoded.
+        // At either end, one of the two may lie outside the decoded range.
         apart.extend(nearest.filter(|apart| apart.abs() < 0.4));
     }
     assert!(
@@ -141,9 +141,9 @@ fn over_hls_sound_and_picture_are_in_step_from_the_start_and_after_a_seek() {
     let (server, _dir) = server();
     let url = server.http_url("demo/hls/main.m3u8");
     in_step(&["-i", &url], 20);
-    // ffmpeg 5.1 cannot seek in fragmented HLS, from any server: it reads on in the wrong place. So
-    // it is given what a player asks for that seeks: the initialisation segments and those from
-    // 12 s on.
+    // ffmpeg 5.1 cannot seek in fragmented HLS, from any server: it reads on at the wrong position.
+    // So it gets what a player that seeks requests: the initialisation segments and those from 12 s
+    // on.
     let dir = playlists_from_segment(&server, 2);
     let main = dir.path().join("main.m3u8").display().to_string();
     let local = [
@@ -155,7 +155,7 @@ fn over_hls_sound_and_picture_are_in_step_from_the_start_and_after_a_seek() {
     in_step(&[&local[..], &["-i", &main]].concat(), 10);
 }
 
-/// The demo film's playlists as files, without the first `skip` segments.
+/// Writes the demo film's playlists to files, without the first `skip` segments.
 fn playlists_from_segment(server: &Server, skip: usize) -> tempfile::TempDir {
     let dir = temp_dir("playlists");
     let main = server.get("/demo/hls/main.m3u8").text();

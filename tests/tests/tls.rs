@@ -1,5 +1,5 @@
-//! HTTP over TLS: fetched by curl, played by ffmpeg, and by an edge; certificates that are renewed or wrong; clients that do
-//! not speak it.
+//! HTTP over TLS: fetched by curl, played by ffmpeg and by an edge; certificates that are renewed
+//! or wrong; clients that do not use TLS.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use reelway_tests::{films, lab, wait};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// What curl, which trusts this authority alone, says of an address.
+/// Runs curl, which trusts only this authority.
 fn curl(authority: &Authority, flags: &[&str], url: &str) -> Ran {
     let mut command = Command::new("curl");
     command
@@ -26,7 +26,7 @@ fn curl(authority: &Authority, flags: &[&str], url: &str) -> Ran {
     run(command, LIMIT)
 }
 
-/// A server with a certificate, and who signed that.
+/// Starts a server with a certificate; returns the authority that signed it, too.
 fn server(films: &Path) -> (Server, Authority, tempfile::TempDir) {
     let (authority, dir) = (Authority::new(), films::temp_dir("certificate"));
     let server = Options::new(films).tls(&authority.sign(dir.path())).start();
@@ -34,7 +34,7 @@ fn server(films: &Path) -> (Server, Authority, tempfile::TempDir) {
     (server, authority, dir)
 }
 
-/// Handshakes that ended like this.
+/// The number of handshakes with this result.
 fn handshakes(server: &Server, result: &str) -> u64 {
     let text = server.get("/metrics").text();
     let name = format!("reelway_http_tls_handshakes_total{{result=\"{result}\"}} ");
@@ -218,7 +218,7 @@ fn who_does_not_speak_tls_is_sent_off_and_disturbs_nobody() {
         &long,
     ] {
         let mut stream = connect();
-        // Told by what comes, if it is not taken.
+        // If this fails, the response shows why.
         let _ = stream.write_all(bytes);
         let mut came = Vec::new();
         let _ = stream.read_to_end(&mut came);
@@ -229,7 +229,7 @@ fn who_does_not_speak_tls_is_sent_off_and_disturbs_nobody() {
     assert_eq!(handshakes(&server, "failed"), 3);
 }
 
-/// This machine's kernel may have no TLS.
+/// Runs in the lab, as this machine's kernel may lack TLS.
 #[test]
 fn where_the_kernel_encrypts_films_are_the_same_and_cost_less() {
     lab::run("tls");

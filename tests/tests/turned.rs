@@ -43,7 +43,8 @@ fn shape(input: &str) -> Shape {
     }
 }
 
-/// Size and pixel aspect ratio of the picture after ffmpeg applied the rotation: `180x320` and `3/4`.
+/// Size and pixel aspect ratio of the picture after ffmpeg has applied the rotation: `180x320` and
+/// `3/4`.
 fn shown(input: &str) -> (String, String) {
     let arguments = [
         "-i",
@@ -115,7 +116,7 @@ fn ffmpeg_sees_rotation_and_pixel_shape_over_hls_and_dash_as_in_the_file() {
     let server = Options::new(library.path()).patient().start();
     let file = |name: &str| films::film(name).path.to_str().expect("UTF-8").to_owned();
     let (turned, plain) = (shape(&file(TURNED)), shape(&file(PLAIN)));
-    // The film is what its recipe says.
+    // The film is as its recipe says.
     assert_eq!((turned.width, turned.height), (320, 180));
     assert_eq!((turned.pixels.as_str(), turned.turned.abs()), ("4:3", 90.0));
     assert_eq!((plain.pixels.as_str(), plain.turned), ("1:1", 0.0));

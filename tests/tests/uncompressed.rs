@@ -1,4 +1,5 @@
-//! Uncompressed sound arrives as it is in the file, number by number, over every protocol that carries it.
+//! Uncompressed audio arrives as it is in the file, number by number, over every protocol that
+//! carries it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -11,10 +12,10 @@ use reelway_tests::players::{ffmpeg, run};
 use reelway_tests::probe::{Edits, streams};
 use reelway_tests::server::{Options, Server};
 
-/// Bytes of a number in what ffmpeg gives.
+/// Bytes per number in ffmpeg's output.
 const NUMBER: usize = 4;
 
-/// The numbers of the first sound, 32 bits each.
+/// The numbers of the first audio track, 32 bits each.
 fn numbers(before: &[&str], input: &str) -> Vec<u8> {
     let mut arguments = before.to_vec();
     arguments.extend(["-i", input, "-map", "0:a:0", "-c:a", "pcm_s32le"]);
@@ -34,7 +35,7 @@ fn index(path: &Path) -> Index {
     index.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Whether this film goes over RTP: all but what is little-endian, or has more than two channels.
+/// Whether this film can be sent over RTP: its audio is big-endian and has at most two channels.
 fn goes_over_rtp(film: &Film) -> bool {
     let index = index(&film.path);
     let (_, track) = index.title.audio().next().expect("sound");
@@ -44,7 +45,7 @@ fn goes_over_rtp(film: &Film) -> bool {
     !config.little_endian && config.channels <= 2
 }
 
-/// Films, each received from the server, with what came and what is in the file.
+/// Receives each film from the server, and passes the received audio and the file's to `check`.
 fn received(
     films: Vec<Film>,
     before: &[&str],
@@ -79,7 +80,7 @@ fn received(
     assert!(failed.is_empty(), "not as in the file: {failed:?}");
 }
 
-/// All of it came, and nothing else.
+/// Checks that everything arrived, and nothing else.
 fn whole(film: &Film, mine: &[u8], theirs: &[u8]) {
     let apart = mine
         .iter()
@@ -94,7 +95,8 @@ fn whole(film: &Film, mine: &[u8], theirs: &[u8]) {
     );
 }
 
-/// What came is in the file as it is. ffmpeg leaves out some of the beginning and of the end.
+/// Checks that everything received is in the file. ffmpeg leaves out some of the beginning and the
+/// end.
 fn within(film: &Film, mine: &[u8], theirs: &[u8]) {
     let window = mine.get(..1 << 12).expect("sound");
     let start = theirs
@@ -170,7 +172,7 @@ fn the_server_says_why_uncompressed_sound_does_not_go_over_rtsp() {
 #[test]
 fn uncompressed_sound_stands_to_the_picture_as_ffprobe_sees_it() {
     for film in films::uncompressed() {
-        // ffprobe moves pictures with negative offsets.
+        // ffprobe shifts pictures with negative offsets.
         if ["pcm_alone", "pcm_fragmented"].contains(&film.name) {
             continue;
         }
@@ -231,7 +233,7 @@ fn sound_of_a_view_that_begins_before_the_picture_stays_whole() {
     let index = index(&path);
     let (_, track) = index.title.audio().next().expect("sound");
     let begins = track.groups.get(0).map_or(0, |group| group.dts) + track.shift;
-    // Up to the unit in which the picture begins.
+    // Back to the unit in which the video begins.
     assert!(
         (-7200..0).contains(&begins),
         "{begins} of {}",
@@ -251,7 +253,7 @@ fn units_of_uncompressed_sound_last_some_hundredths_of_a_second() {
         let mut short = 0;
         for sample in index.tables[number].iter() {
             assert_eq!(sample.size % config.frame_bytes(), 0, "{}", film.name);
-            // ffmpeg gives the first sample of fragments another duration.
+            // ffmpeg gives the first sample of fragments a different duration.
             if film.name == "pcm_fragmented" && sample.duration > 1024 {
                 continue;
             }

@@ -1,6 +1,8 @@
-//! Attackers who make sessions and never play: they get in as often as they like, and keep nobody out.
+//! Attackers that create sessions and never play: they are admitted as often as they like, and keep
+//! nobody out.
 //!
-//! The attacker is a thread of this process with sockets of its own; the honest viewers are ffmpeg processes.
+//! The attacker is a thread of this process with its own sockets; the honest viewers are ffmpeg
+//! processes.
 
 use std::io::{BufReader, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -23,7 +25,7 @@ fn connect_from(number: usize, to: SocketAddr) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// What an attacker came to.
+/// The counters of an attack.
 #[derive(Default)]
 struct Attack {
     over: AtomicBool,
@@ -41,7 +43,7 @@ impl Attack {
         self.let_in.fetch_add(is_in.into(), Ordering::Relaxed);
     }
 
-    /// Waits until the attacker was let in so often.
+    /// Waits until the attacker was admitted this many times.
     #[track_caller]
     fn reaches(&self, number: usize) {
         let reached = wait::until(Duration::from_secs(60), || {
@@ -58,7 +60,7 @@ impl Attack {
     }
 }
 
-/// Ends the attack with the test, however that ends.
+/// Ends the attack when the test ends, even if it fails.
 struct Ends<'a>(&'a Attack);
 
 impl Drop for Ends<'_> {
@@ -67,7 +69,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Two seconds of the film by ffmpeg; what it said, if it failed.
+/// Plays two seconds of the film with ffmpeg; returns its output if it failed.
 fn watch(url: &str, before: &[&str]) -> Result<(), String> {
     let mut words: Vec<&str> = before.to_vec();
     words.extend(["-i", url, "-t", "2", "-c", "copy", "-f", "null", "-"]);
@@ -78,7 +80,7 @@ fn watch(url: &str, before: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Honest viewers come one after another, over RTSP (UDP and TCP) and HLS, and all play.
+/// Checks that honest viewers, one after another, over RTSP (UDP and TCP) and HLS, can play.
 #[track_caller]
 fn honest_viewers_play(server: &Server) {
     let url = server.rtsp_url(FILM);
@@ -95,7 +97,7 @@ fn honest_viewers_play(server: &Server) {
     }
 }
 
-/// Asks for playlists as fast as they come, a hundred on each connection.
+/// Requests playlists as fast as the server responds, a hundred on each connection.
 fn ask_for_playlists(attack: &Attack, server: SocketAddr, addresses: usize) {
     let mut number = 0;
     while attack.goes_on() {
@@ -115,7 +117,8 @@ fn ask_for_playlists(attack: &Attack, server: SocketAddr, addresses: usize) {
     }
 }
 
-/// SETs UP and never plays. With `stays`, the connections of the last 64 stand; else each is closed at once.
+/// SETs UP and never plays. With `stays`, the last 64 connections stay open; otherwise each is
+/// closed at once.
 fn set_up_only(attack: &Attack, server: SocketAddr, addresses: usize, stays: bool) {
     let mut standing = std::collections::VecDeque::new();
     let url = format!("rtsp://{server}/{FILM}/track=1");
@@ -133,17 +136,17 @@ fn set_up_only(attack: &Attack, server: SocketAddr, addresses: usize, stays: boo
             if standing.len() > 64 {
                 standing.pop_front();
             }
-            // Some 20 a second: the link of the test has room for fewer.
+            // Some 20 per second: the test's link has room for fewer.
             std::thread::sleep(Duration::from_millis(50));
         } else {
-            // So that ports last: each is kept for a minute after its connection.
+            // Saves ports: each stays in use for a minute after its connection.
             std::thread::sleep(Duration::from_millis(2));
         }
         number += 1;
     }
 }
 
-/// Runs an attack beside what honest viewers do.
+/// Runs an attack while honest viewers do something; returns the attempts and the admissions.
 fn under(attacker: impl Fn(&Attack) + Sync, honest: impl FnOnce(&Attack)) -> (usize, usize) {
     let attack = Attack::default();
     std::thread::scope(|scope| {
@@ -212,7 +215,7 @@ fn unplayed_setups_do_not_close_a_limited_link() {
         let (tried, let_in) = under(
             |attack| set_up_only(attack, server.rtsp, addresses, true),
             |attack| {
-                // More than the link has room for, several times over.
+                // Several times as many as the link has room for.
                 attack.reaches(3 * 64);
                 honest_viewers_play(&server);
             },

@@ -1,10 +1,12 @@
-//! Viewers over TCP who do not read, and viewers over UDP who ask for old packets all the time: however many are let in, what
-//! they pin of the block pool is bounded, other viewers lose nothing, and newcomers are answered. Attackers, server and
-//! yardstick are processes of their own.
+//! Viewers over TCP who do not read, and viewers over UDP who request old packets all the time:
+//! however many are admitted, the part of the block pool that they pin is bounded, other viewers
+//! lose nothing, and newcomers get responses. Attackers, server and yardstick are separate
+//! processes.
 //!
-//! A thousand attackers for ten seconds. With `REELWAY_LONG` four thousand for a minute, and others are on time: that is
-//! measured only there, for it needs a machine that does nothing else. Those over UDP are sent the film, so they watch one of
-//! 8 kbit/s, for half a minute at most; of one of 4 Mbit/s there is one for forty.
+//! A thousand attackers for ten seconds. With `REELWAY_LONG`, four thousand for a minute, and other
+//! viewers are on time: that is measured only there, as it needs an otherwise idle machine.
+//! Attackers over UDP are sent the film, so they watch one of 8 kbit/s, for half a minute at most;
+//! a fortieth as many watch one of 4 Mbit/s.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -17,22 +19,22 @@ use reelway_tests::server::{Options, Server};
 use reelway_tests::wait;
 use reelway_tests::yardstick::yardstick;
 
-/// Films of 30 MB each, of which the pool holds one.
+/// Films of 30 MB each; the pool holds one.
 const FILMS: usize = 4;
 const POOL: u64 = 32 << 20;
 const BLOCK: u64 = 256 << 10;
 const BLOCKS: u64 = POOL / BLOCK;
 
-/// Longer than a group of any film here. Viewers hold the blocks of the groups they are sent, so what they pin together rises
-/// and falls as often as groups begin.
+/// Longer than a group of any film here. Viewers hold the blocks of the groups that they are sent,
+/// so what they pin together varies with the beginnings of groups.
 const GROUP: Duration = Duration::from_millis(2500);
 
-/// How much of it there is.
+/// The size of the test.
 struct Size {
     attackers: usize,
-    /// Seconds for which others are watched.
+    /// How many seconds others watch.
     seconds: u32,
-    /// Whether others are to be on time.
+    /// Whether others must be on time.
     timed: bool,
 }
 
@@ -51,17 +53,18 @@ fn size() -> Size {
     }
 }
 
-/// How much later than before the latest picture over UDP may be, ms.
+/// How much later than before the latest picture over UDP may be, in ms.
 const LATE: f64 = 20.0;
 
-/// The same over TCP, where a picture may wait for its connection and for the client, which shares the machine with the
-/// attackers: without bounds it is seconds.
+/// The same over TCP, where a picture may wait for its connection and for the client, which shares
+/// the machine with the attackers: without bounds it is seconds.
 const LATE_OVER_TCP: f64 = 500.0;
 
-/// How long PLAY may take, ms.
+/// How long PLAY may take, in ms.
 const PLAY: f64 = 100.0;
 
-/// The attackers. They only play until they are told to begin, and leave when this is dropped.
+/// The attackers. They only play until they get the signal to begin, and leave when this is
+/// dropped.
 struct Attack {
     child: Child,
     input: Option<ChildStdin>,
@@ -100,7 +103,8 @@ impl Drop for Attack {
     }
 }
 
-/// What others see: how late the latest picture was over UDP and over TCP, and the longest but one of a hundred PLAYs, ms.
+/// What others experience, in ms: the lateness of the latest picture over UDP and over TCP, and the
+/// second longest of a hundred PLAYs.
 #[derive(Debug)]
 struct Seen {
     udp: f64,
@@ -108,7 +112,8 @@ struct Seen {
     play: f64,
 }
 
-/// Ten viewers over UDP, ten over TCP, and meanwhile a hundred newcomers, each at another place.
+/// Ten viewers over UDP, ten over TCP, and meanwhile a hundred newcomers, each at a different
+/// position.
 fn others(server: &Server, seconds: u32) -> Seen {
     let watch = |tcp: bool, film: &str| {
         let (url, watch) = (server.rtsp_url(film), format!("--watch={seconds}s"));
@@ -151,7 +156,7 @@ fn others(server: &Server, seconds: u32) -> Seen {
     })
 }
 
-/// The most blocks that are pinned at a time, while the longest group is sent.
+/// The most blocks that are pinned at the same time while the longest group is sent.
 fn most_pinned(server: &Server) -> u64 {
     let mut most = 0;
     let _: Option<()> = wait::until(GROUP, || {
@@ -162,7 +167,7 @@ fn most_pinned(server: &Server) -> u64 {
     most
 }
 
-/// `attackers` of them watch `film`, and others the rest.
+/// Lets `attackers` watch `film`, while others watch the rest.
 fn attack(sources: usize, manner: &str, film: &str, attackers: usize) {
     let dir = temp_dir("unread");
     for number in 0..FILMS {
@@ -172,10 +177,10 @@ fn attack(sources: usize, manner: &str, film: &str, attackers: usize) {
     std::fs::copy(films::film("sparse").path, dir.path().join("sparse.mp4")).expect("a copy");
     let server = Options::new(dir.path())
         .set("pool.size", POOL)
-        // All are let in: this is about those who were.
+        // All are admitted: this is about the effects of admitted viewers.
         .set("capacity.mem", "\"none\"")
         .set("rtsp.offer_retransmission", true)
-        // Nobody is given up for being slow.
+        // Slow viewers are not disconnected.
         .set("rtsp.max_lag", 600)
         .set("rtsp.timeout", 600)
         .set("log.level", "\"warn\"")
@@ -209,8 +214,8 @@ fn attack(sources: usize, manner: &str, film: &str, attackers: usize) {
             before.play
         );
     }
-    // All of them are still there, and hold little: a quarter of the pool, or, beside what they play, the part of it that the
-    // server keeps for groups that are read again.
+    // All attackers are still there, and pin little: a quarter of the pool, or, in addition to what
+    // they play, the part of it that the server keeps for groups that are read again.
     let pinned = most_pinned(&server);
     let bound = playing.map_or(BLOCKS / 4, |playing| playing + BLOCKS / 16);
     println!("{pinned} of {BLOCKS} blocks are pinned, and {bound} may be");

@@ -1,5 +1,5 @@
-//! Films that are put and deleted over HTTP: whole and in parts, refused where they should be, and
-//! what those see who watch meanwhile.
+//! Films that are uploaded and deleted over HTTP: whole and in parts, refused where they must be,
+//! and the effects on viewers who watch meanwhile.
 
 use std::fs;
 use std::io::{BufReader, Read, Write};
@@ -14,7 +14,7 @@ use reelway_tests::rtsp::{Client, rtcp_packets};
 use reelway_tests::server::{Options, Server};
 use reelway_tests::wait;
 
-/// A server that takes films, with these in its directory.
+/// Starts a server that accepts uploads, with these films in its directory.
 fn server(names: &[&str]) -> (Server, tempfile::TempDir) {
     let library = films::library(names);
     let server = Options::new(library.path())
@@ -28,7 +28,7 @@ fn film(name: &str) -> Vec<u8> {
     fs::read(films::film(name).path).expect("a film")
 }
 
-/// Asks with the token.
+/// Sends a request with the token.
 fn ask(
     server: &Server,
     method: &str,
@@ -47,7 +47,7 @@ fn put(server: &Server, path: &str, body: &[u8]) -> Response {
     ask(server, "PUT", path, &[], body)
 }
 
-/// Begins to put `length` bytes.
+/// Begins an upload of `length` bytes.
 fn begin(server: &Server, path: &str, headers: &[(&str, &str)], length: u64) -> TcpStream {
     let token = format!("Bearer {}", server.token());
     let mut all = vec![("Authorization", token.as_str())];
@@ -59,7 +59,7 @@ fn answer(stream: TcpStream) -> Response {
     http::read(&mut BufReader::new(stream), false).expect("an answer")
 }
 
-/// Names of all files in a directory, hidden ones too.
+/// The names of all files in a directory, including hidden ones.
 fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(dir)
         .expect("a directory")
@@ -75,7 +75,7 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// A film with so much behind it that it takes several blocks of a draft.
+/// A film with so much padding that it takes several blocks of a draft.
 fn long_film() -> Vec<u8> {
     let mut bytes = film("faststart");
     let padding = 5_000_000u32;
@@ -92,7 +92,7 @@ fn a_film_that_is_put_plays_at_once_and_another_takes_its_place() {
     let made = put(&server, "/new/a%20film/file", &first);
     assert_eq!(made.status, 201, "{}", made.text());
     assert_eq!(made.headers["location"], "/new/a%20film/file");
-    // No waiting: who was told that it is there finds it.
+    // A film is available as soon as its upload is confirmed.
     let got = server.get("/new/a%20film/file");
     assert!(got.status == 200 && got.body == first);
     assert_eq!(got.headers["etag"], made.headers["etag"]);
@@ -152,12 +152,12 @@ fn an_upload_that_broke_off_is_resumed_where_it_stood() {
     let film = long_film();
     let len = film.len();
     let path = "/resumed/file";
-    // Breaks in the middle of a block.
+    // Breaks off in the middle of a block.
     let mut first = begin(&server, path, &[], len as u64);
     first.write_all(&film[..2_345_678]).expect("a part");
     let question = format!("bytes */{len}");
     let question = [("Content-Range", question.as_str())];
-    // Once the server has begun with the first, which another connection does not wait for.
+    // The first upload has begun on the server; another connection does not wait for it.
     let busy = wait::until(Duration::from_secs(10), || {
         (ask(&server, "PUT", path, &question, &[]).status == 409).then_some(())
     });
@@ -170,7 +170,7 @@ fn an_upload_that_broke_off_is_resumed_where_it_stood() {
     let received = received.expect("what has come is kept");
     assert!((1..=2_345_678).contains(&received), "{received}");
 
-    // From the wrong place, or of another length: told how far it is.
+    // A wrong offset or another length: the response says how much the server has.
     for (from, whole) in [(received + 1, len), (received, len + 1)] {
         let range = format!("bytes {from}-{}/{whole}", from + 9);
         let wrong = ask(
@@ -235,7 +235,7 @@ fn curl_puts_and_resumes_a_film() {
             .expect("curl");
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    // The first three million bytes, and from there on.
+    // The first three million bytes, then the rest.
     fs::write(dir.path().join("part"), &film[..3_000_000]).unwrap();
     let range = format!("Content-Range: bytes 0-2999999/{}", film.len());
     assert_eq!(curl(&["-T", "part", "-H", &range]), "202");
@@ -252,13 +252,13 @@ fn what_is_no_film_is_refused_and_leaves_nothing() {
     let text = b"It was a dark and stormy night. ".repeat(40_000);
     let refused = put(&server, "/tiny_sound/file", &text);
     assert_eq!(refused.status, 422, "{}", refused.text());
-    // A film whose end is missing can only be known at the end.
+    // That the end of a film is missing shows only at its end.
     let film = film("progressive");
     let refused = put(&server, "/cut/file", &film[..film.len() - 3000]);
     assert_eq!(refused.status, 422, "{}", refused.text());
 
-    // The whole is not taken first: the answer comes while the rest is still announced. No more
-    // is announced than a small machine's disk has room for, which is asked before the first byte.
+    // The response comes while the rest is still announced. No more is announced than fits on a
+    // small machine's disk, which is checked before the first byte.
     let mut sending = begin(&server, "/large/file", &[], 256 << 20);
     sending.write_all(&text).ok();
     let refused = answer(sending);
@@ -309,7 +309,7 @@ fn of_two_who_put_the_same_film_at_once_one_is_told_so() {
     let film = long_film();
     let mut first = begin(&server, "/same/file", &[], film.len() as u64);
     first.write_all(&film[..100_000]).expect("a part");
-    // It has its turn once there is a draft of it.
+    // The first upload has begun once there is a draft of it.
     let begun = wait::until(Duration::from_secs(10), || {
         let drafts = |name: &String| name.starts_with(".reelway-draft-");
         names(library.path()).iter().any(drafts).then_some(())
@@ -318,7 +318,7 @@ fn of_two_who_put_the_same_film_at_once_one_is_told_so() {
     let conflict = put(&server, "/same/file", &self::film("video_only"));
     assert_eq!(conflict.status, 409, "{}", conflict.text());
     assert!(conflict.text().contains("already"), "{}", conflict.text());
-    // Another title is nobody's business.
+    // Another title is not affected.
     assert_eq!(
         put(&server, "/another/file", &self::film("video_only")).status,
         201
@@ -346,7 +346,7 @@ fn a_full_disk_is_told_and_harms_nothing() {
     let refused = put(&server, "/too/much/file", &film);
     assert_eq!(refused.status, 507, "{}", refused.text());
     assert!(refused.text().contains("space"), "{}", refused.text());
-    // The same in place of a film that would make room only afterwards.
+    // The same in place of a film, whose removal would make room only afterwards.
     assert_eq!(put(&server, "/fits/file", &film).status, 507);
     assert!(server.get("/fits/file").body == film);
     assert_eq!(ask(&server, "DELETE", "/fits/file", &[], &[]).status, 200);
@@ -354,7 +354,7 @@ fn a_full_disk_is_told_and_harms_nothing() {
     assert_eq!(names(disk.0.path()), ["old.mp4", "too"]);
 }
 
-/// A file system in memory of a few megabytes.
+/// A file system of a few megabytes in memory.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
@@ -383,7 +383,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// A viewer over TCP who plays `title`.
+/// Starts a viewer over TCP who plays `title`.
 fn viewer(server: &Server, title: &str) -> Client {
     let mut client = Client::connect(server.rtsp).expect("a connection");
     client.setup_tcp(&server.rtsp_url(title)).expect("SETUP");
@@ -394,7 +394,7 @@ fn viewer(server: &Server, title: &str) -> Client {
     client
 }
 
-/// Media packets until BYE on both tracks, or until `limit` is over.
+/// Counts media packets until there was a BYE on both tracks, or until `limit` is over.
 fn watch(client: &mut Client, limit: Duration) -> (usize, bool) {
     let deadline = wait::Deadline::after(limit);
     let (mut packets, mut left) = (0, vec![1, 3]);
@@ -507,7 +507,7 @@ fn a_server_that_is_killed_in_the_middle_leaves_no_half_film() {
     let (state, film) = (temp_dir("state"), long_film());
     let before = names(library.path());
     let server = start(state.path());
-    // A new film, and one in place of another, both half here.
+    // A new film, and a replacement of another, each half uploaded.
     let mut uploads = ["/new/file", "/tiny_sound/file"].map(|path| {
         let mut stream = begin(&server, path, &[], film.len() as u64);
         stream.write_all(&film[..3_000_000]).expect("a part");
@@ -521,7 +521,7 @@ fn a_server_that_is_killed_in_the_middle_leaves_no_half_film() {
     written.expect("two drafts");
     server.signal("KILL");
     for stream in &mut uploads {
-        // Until the end of the connection: the server is gone.
+        // Reads until the connection ends: the server is gone.
         let _ = stream.read_to_end(&mut Vec::new());
     }
     drop(server);
@@ -536,7 +536,7 @@ fn a_server_that_is_killed_in_the_middle_leaves_no_half_film() {
     assert_eq!(server.get("/api/films").json()["total"], 1);
     assert!(server.get("/tiny_sound/file").body == self::film("tiny_sound"));
     assert_eq!(put(&server, "/new/file", &film).status, 201);
-    // Once it is said to be there, it stays, whatever comes.
+    // An upload that was confirmed survives a crash.
     server.signal("KILL");
     drop(server);
     let server = start(state.path());

@@ -1,5 +1,5 @@
-//! Uploads and symbolic links: films behind links are served, and nothing is written, replaced or deleted through
-//! one, whatever becomes of the film directory meanwhile.
+//! Uploads and symbolic links: films behind links are served, and nothing is written, replaced or
+//! deleted through a link, however the film directory changes meanwhile.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -38,7 +38,7 @@ fn ask(server: &Server, method: &str, path: &str, body: &[u8]) -> Response {
         .unwrap_or_else(|error| panic!("{method} {path}: {error:#}"))
 }
 
-/// All that there is below a directory: contents and times, by path.
+/// Everything below a directory: contents and times, by path.
 fn everything(dir: &Path) -> BTreeMap<String, (SystemTime, Vec<u8>)> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(dir).expect("a directory") {
@@ -56,7 +56,8 @@ fn everything(dir: &Path) -> BTreeMap<String, (SystemTime, Vec<u8>)> {
     all
 }
 
-/// A directory that is no film directory, with a film, what looks like a draft left behind, and a folder.
+/// A directory outside the film directories, with a film, a file that looks like an abandoned
+/// draft, and a folder.
 fn outside() -> tempfile::TempDir {
     let dir = films::library(&["tiny_sound"]);
     fs::create_dir(dir.path().join("deeper")).expect("a folder");
@@ -91,7 +92,7 @@ fn films_behind_links_are_served_and_never_written_or_deleted() {
             refused.text()
         );
     }
-    // A film that is a link: it is the link that is replaced and deleted, not what it leads to.
+    // If a film is a link, the link is replaced and deleted, not its target.
     let replaced = ask(&server, "PUT", "/single/file", &body);
     assert_eq!(replaced.status, 200, "{}", replaced.text());
     assert!(server.get("/single/file").body == body);
@@ -111,7 +112,8 @@ fn films_behind_links_are_served_and_never_written_or_deleted() {
         "something changed outside"
     );
 
-    // Where the operator names the directory behind the link, it is a film directory like any other.
+    // If the operator configures the directory behind the link, it is a film directory like any
+    // other.
     drop(server);
     let server = Options::new(inside.path())
         .films(inside.path().join("link"))
@@ -155,12 +157,12 @@ fn a_folder_that_is_replaced_during_an_upload_gets_no_film_and_the_link_neither(
     assert!(left.is_empty(), "{:?}", left.keys());
 }
 
-/// What a name in the film directory is while requests for films in it come.
+/// What a name in the film directory is while films in it are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scene {
     Folder,
     Link,
-    /// One and the other, as fast as it goes.
+    /// One and the other, as fast as possible.
     Swapped,
 }
 
@@ -171,7 +173,7 @@ fn nothing_outside_changes_while_a_folder_is_swapped_for_a_link_again_and_again(
     let (inside, outside) = (films::library(&["video_only"]), outside());
     let sub = inside.path().join("sub");
     fs::create_dir(&sub).expect("a folder");
-    // Films of the same names on both sides: whatever is put or deleted in the wrong place is seen.
+    // Films with the same names on both sides: any upload or deletion in the wrong place shows.
     for worker in 0..WORKERS {
         let there = outside.path().join(format!("film{worker}.mp4"));
         fs::copy(films::film("tiny_sound").path, there).expect("a film");
@@ -179,7 +181,7 @@ fn nothing_outside_changes_while_a_folder_is_swapped_for_a_link_again_and_again(
     let server = server(inside.path());
     let before = everything(outside.path());
     let body = film("tiny_sound");
-    // Hidden: no folder of films while it is aside.
+    // Hidden, so that it is not a folder of films.
     let aside = inside.path().join(".aside");
     symlink(outside.path(), &aside).expect("a link");
     let swap = || {
@@ -213,7 +215,7 @@ fn nothing_outside_changes_while_a_folder_is_swapped_for_a_link_again_and_again(
             let workers: Vec<_> = (0..WORKERS)
                 .map(|number| scope.spawn(worker(number)))
                 .collect();
-            // The folder is there when they have been answered.
+            // Ends with the folder in place.
             while scene == Scene::Swapped && !workers.iter().all(|worker| worker.is_finished()) {
                 swap();
                 swap();
@@ -231,7 +233,8 @@ fn nothing_outside_changes_while_a_folder_is_swapped_for_a_link_again_and_again(
                 (Scene::Swapped, _) => *statuses.entry((method, status)).or_insert(0) += 1,
                 (Scene::Folder, "PUT") => assert!(status < 300, "{method}: {status}"),
                 (Scene::Link, "PUT") => assert_eq!(status, 403, "{method}"),
-                // The catalogue may still list the other side, or nothing: then a film is another one (409), or unknown (404).
+                // The catalogue may still list the other side, or nothing: then the film is a
+                // different one (409) or unknown (404).
                 (Scene::Folder, _) => {
                     assert!(matches!(status, 200 | 404 | 409), "{method}: {status}");
                 }

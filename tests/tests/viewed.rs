@@ -1,5 +1,5 @@
-//! Films whose samples do not lie in their files as they are played arrive as they are, over every protocol: decoded pictures and
-//! sound, and the times of both.
+//! Films that are played from views arrive as they are, over every protocol: decoded pictures and
+//! audio, and the times of both.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,10 +10,10 @@ use reelway_tests::films::{self, Film};
 use reelway_tests::players::{ffmpeg, run};
 use reelway_tests::server::{Options, Server};
 
-/// Decoded pictures and samples of sound of each stream: hashes with times in seconds.
+/// Decoded pictures and audio samples of each stream: times in seconds, and hashes.
 type Decoded = BTreeMap<u32, Vec<(f64, String)>>;
 
-/// Decodes picture and the first sound.
+/// Decodes the video and the first audio track.
 fn decode(before: &[&str], input: &str, map: &[&str], copied: bool) -> Decoded {
     let mut arguments = before.to_vec();
     arguments.extend(["-i", input]);
@@ -53,8 +53,9 @@ fn decode(before: &[&str], input: &str, map: &[&str], copied: bool) -> Decoded {
     decoded
 }
 
-/// Whether frames of a film's sound are compared as they came. What decodes layers II and III of MPEG differs by container; what a
-/// decoder of Opus makes of a packet depends on all that came before, and over RTP it is not told what to leave out at the beginning.
+/// Whether a film's audio frames are compared without decoding. The decoder of MPEG layers II and
+/// III differs by container; a decoder's output for an Opus packet depends on all earlier packets,
+/// and over RTP it does not learn what to leave out at the beginning.
 fn has_frames_compared(film: &Film) -> bool {
     let films = [
         "transport_mpeg2",
@@ -67,9 +68,9 @@ fn has_frames_compared(film: &Film) -> bool {
     films.contains(&film.name)
 }
 
-/// What a film's file gives.
+/// Decodes a film's file.
 fn file(film: &Film) -> Decoded {
-    // The programme that is played is the second one.
+    // The second programme is the one that is played.
     let map: &[&str] = match film.name {
         "transport_programmes" => &["-map", "0:v:0", "-map", "0:a:1"],
         _ => &["-map", "0:v:0", "-map", "0:a:0"],
@@ -82,7 +83,8 @@ fn file(film: &Film) -> Decoded {
     )
 }
 
-/// Fails unless the same was received; ffmpeg leaves out or mistimes what it must not decode at both ends.
+/// Fails unless the same was received; ffmpeg leaves out or mistimes frames at both ends, which it
+/// need not decode.
 fn same(film: &Film, received: &Decoded, edge: usize) {
     let mut apart = Vec::new();
     for (stream, theirs) in file(film) {
@@ -107,9 +109,10 @@ fn same(film: &Film, received: &Decoded, edge: usize) {
         let times = theirs[start..].iter().zip(&mine[from..to]);
         apart.extend(times.map(|(theirs, mine)| theirs.0 - mine.0));
     }
-    // Where the first pictures cannot be decoded, times begin again, or pictures have none, ffmpeg's decoders count otherwise
-    // than its demultiplexer; of Matroska it does not subtract the delay of AC-3, or guesses when MPEG-4 Visual is shown.
-    // `media/transport.rs` and `media/matroska.rs` compare times of packets.
+    // If the first pictures cannot be decoded, times start over, or pictures have none, ffmpeg's
+    // decoders count times differently than its demultiplexer; for Matroska it does not subtract
+    // the delay of AC-3, and guesses the times of MPEG-4 Visual. `media/transport.rs` and
+    // `media/matroska.rs` compare packet times.
     let guessed = [
         "matroska_stripped",
         "matroska_stripped_picture",
@@ -228,7 +231,7 @@ fn viewed_films_arrive_from_an_edge() {
     }
 }
 
-/// A film, the stream of picture in it as a file by itself, and the name of that.
+/// Films, the formats of their elementary video streams, and the names of files with these.
 const BY_THEMSELVES: [(&str, &str, &str); 4] = [
     ("progressive", "h264", "stream.264"),
     ("transport_hevc", "hevc", "stream.265"),
@@ -260,7 +263,7 @@ fn streams_of_picture_by_themselves_arrive_as_in_the_films_they_come_from() {
     });
 }
 
-/// The stream of this film's picture arrives as in the film.
+/// Checks that the elementary stream of this film's video arrives as in the film.
 fn arrives_by_itself(server: &Server, film: &str) {
     let picture = ["-map", "0:v:0"];
     let path = films::film(film).path;
@@ -274,7 +277,7 @@ fn arrives_by_itself(server: &Server, film: &str) {
         (&["-rtsp_transport", "tcp"][..], rtsp),
     ] {
         let mine = decode(before, &url, &picture, false);
-        // ffmpeg leaves out or mistimes what it must not decode at both ends.
+        // ffmpeg leaves out or mistimes frames at both ends, which it need not decode.
         let (mine, theirs, edge) = (&mine[&0], &theirs[&0], 4);
         let start = theirs.iter().position(|frame| frame.1 == mine[edge].1);
         let start = start.unwrap_or_else(|| panic!("{url}: other pictures"));
@@ -291,7 +294,7 @@ fn arrives_by_itself(server: &Server, film: &str) {
                 "{url}: picture {nth}"
             );
             let off = apart(nth) - apart(0);
-            // Of packets of MPEG-1, ffmpeg's decoder counts times otherwise than its demultiplexer.
+            // For MPEG-1 packets, ffmpeg's decoder counts times differently than its demultiplexer.
             assert!(
                 film == "system" || off.abs() < 0.002,
                 "{url}: off by {off} s"

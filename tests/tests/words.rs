@@ -1,4 +1,5 @@
-//! The words of texts that users read: docs/development/style.md rules some out, and this looks for them.
+//! The words of texts that users read: docs/development/style.md rules some out, and this test
+//! searches for them.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -27,17 +28,18 @@ const RULED_OUT: &[(&str, &str)] = &[
     ("there was before", "name it"),
 ];
 
-/// Of these, what is ruled out in comments and tests, too.
+/// Those that are also ruled out in comments and tests.
 const EVERYWHERE: &[&str] = &["he", "him", "his", "himself", "she"];
 
-/// Texts of files of one kind: the line on which each begins, and the text.
+/// Texts of files of one kind: each with the line on which it begins.
 type Texts = Vec<(usize, String)>;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// All files below a folder whose names end so; those of tests only if asked for.
+/// Finds all files below a folder whose names have these endings; those of tests only if `tests` is
+/// set.
 fn files(dir: &Path, endings: &[&str], tests: bool, found: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return;
@@ -46,7 +48,7 @@ fn files(dir: &Path, endings: &[&str], tests: bool, found: &mut Vec<PathBuf>) {
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
         if path.is_dir() {
-            // What is installed or built is others' work.
+            // Installed and built files are not ours.
             let of_tests = ["tests", "test"].contains(&name.as_str());
             let of_others = ["target", "node_modules", "dist"].contains(&name.as_str());
             if !of_others && (tests || !of_tests) {
@@ -60,7 +62,7 @@ fn files(dir: &Path, endings: &[&str], tests: bool, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every line, for files that are all text.
+/// Returns every line, for files that consist of text.
 fn lines(text: &str) -> Texts {
     text.lines()
         .enumerate()
@@ -68,7 +70,7 @@ fn lines(text: &str) -> Texts {
         .collect()
 }
 
-/// Every line that is no comment.
+/// Returns every line that is not a comment.
 fn lines_of_code(text: &str) -> Texts {
     let is_comment = |line: &str| {
         let line = line.trim_start();
@@ -79,14 +81,14 @@ fn lines_of_code(text: &str) -> Texts {
     lines
 }
 
-/// Doc comments, which clap shows as help.
+/// Returns doc comments, which clap shows as help.
 fn doc_comments(text: &str) -> Texts {
     let mut lines = lines(text);
     lines.retain(|(_, line)| line.trim_start().starts_with("///"));
     lines
 }
 
-/// String literals of a Rust source, up to its tests.
+/// Returns the string literals of a Rust source before its tests.
 fn literals(source: &str) -> Texts {
     let source = source
         .split_once("\n#[cfg(test)]")
@@ -136,14 +138,14 @@ fn literals(source: &str) -> Texts {
     found
 }
 
-/// A literal without the line breaks that a backslash takes out.
+/// Joins the lines of a literal that end with a backslash.
 fn joined(literal: &str) -> String {
     let mut parts = literal.split("\\\n");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |whole, part| whole + part.trim_start())
 }
 
-/// The phrases in a text that are ruled out.
+/// Returns the ruled-out phrases in a text.
 fn ruled_out(text: &str) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     let words: Vec<String> = text
         .split_whitespace()
@@ -157,7 +159,7 @@ fn ruled_out(text: &str) -> impl Iterator<Item = &'static (&'static str, &'stati
         .filter(move |(phrase, _)| text.contains(&format!(" {phrase} ")))
 }
 
-/// A line of code; the name of a function that it declares becomes words.
+/// Turns the name of a function that the line declares into words.
 fn with_words_of_functions(line: &str) -> String {
     match line.trim_start().starts_with("fn ") {
         true => line.replace("he_aac", "HE-AAC").replace(['_', '('], " "),
@@ -201,7 +203,7 @@ fn texts_for_users_keep_to_the_style() {
 
     let mut findings = String::new();
     for (path, texts) in &all {
-        // The style note names what it rules out, and the pages of benchmarks are as they were printed.
+        // The style guide names what it rules out, and benchmark pages are as they were printed.
         if path.ends_with("development/style.md")
             || path
                 .parent()

@@ -1,5 +1,6 @@
-//! The yardstick can fail: between it and a real server stands one who loses, delays, reorders, repeats,
-//! bursts, freezes, lies, and changes bytes; each is caught and named. And what is no server at all.
+//! The yardstick detects faults: a proxy in front of a real server loses, delays, reorders,
+//! repeats, bursts, freezes, lies, and changes bytes; each is caught and named. The same for
+//! servers that are not RTSP servers.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -21,7 +22,8 @@ fn faults(verdict: &Value) -> Vec<String> {
     findings.into_iter().flatten().map(fault).collect()
 }
 
-/// What is done, the fault by which it is to be named (none: none at all), and whether a viewer sees it.
+/// What the proxy does, the fault that must be named (`None`: no fault), and whether a viewer
+/// notices it.
 struct Case {
     name: &'static str,
     manner: Manner,
@@ -40,7 +42,7 @@ fn case(name: &'static str, deed: Deed, fault: &'static str, seen: bool) -> Case
     }
 }
 
-/// RTP-Info that puts the picture (the first entry) a second beside where it is.
+/// Changes RTP-Info so that the video (the first entry) is off by a second.
 fn lie_in_rtp_info(answer: String) -> String {
     let Some(at) = answer.find("rtptime=") else {
         return answer;
@@ -53,7 +55,8 @@ fn lie_in_rtp_info(answer: String) -> String {
     format!("{head}{}{}", time.wrapping_sub(90_000), &tail[digits..])
 }
 
-/// RTP-Info whose first packet of the picture is another: far away, or shortly after the first.
+/// Changes RTP-Info so that it names another first packet of the video: far away, or shortly after
+/// the first.
 fn lie_in_rtp_info_seq(answer: String) -> String {
     raise_seq(answer, 5000)
 }
@@ -176,7 +179,7 @@ fn cases() -> Vec<Case> {
             "lies in the sender reports of the sound",
             |bytes, packet| {
                 if packet.is_report && packet.track == 1 && bytes[1] == 200 {
-                    // A second later, in the 32 bits of seconds of its clock.
+                    // Adds a second to the 32 bits of seconds in its NTP time.
                     let seconds = u32::from_be_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]);
                     bytes[8..12].copy_from_slice(&(seconds + 1).to_be_bytes());
                 }
@@ -208,7 +211,7 @@ fn whatever_a_server_does_wrong_is_caught_and_named() {
     let server = Server::start(films.path());
     let path = film("progressive").path;
     let path = path.to_str().expect("a path of text");
-    // All at once: most of the time is waiting.
+    // All at the same time: most of the time is waiting.
     let wrong: Vec<String> = thread::scope(|scope| {
         let threads: Vec<_> = cases()
             .into_iter()
@@ -294,10 +297,10 @@ fn a_film_from_two_senders_at_once_is_put_together_and_fed_to_a_player() {
     ]);
     assert_eq!((code, faults(&told)), (0, vec![]), "{printed}");
     let senders = told["each"][0]["senders"].as_object().expect("senders");
-    // Two for each track: one of them at the second address.
+    // Each track has two senders: one of them at the second address.
     assert_eq!(senders.len(), 4, "{senders:?}");
     assert!(printed.contains("from 4 senders"), "{printed}");
-    // The player has every picture, in whole and in order, and the sound.
+    // The player receives every picture, whole and in order, and the audio.
     let seen = |path: &Path| {
         probe::receive(&probe::Wanted {
             before: &[],
@@ -313,7 +316,7 @@ fn a_film_from_two_senders_at_once_is_put_together_and_fed_to_a_player() {
     assert_eq!(sent.frames.hashes(), got.frames.hashes(), "{printed}");
     assert!(sent.nals == got.nals, "other NAL units");
     let (sent, got) = (sent.sound.frames.len(), got.sound.frames.len());
-    // Priming is not played.
+    // Priming samples are not played.
     assert!(
         (sent - 3..=sent).contains(&got),
         "{got} of {sent} of the sound"
@@ -359,7 +362,7 @@ fn opus_is_fed_to_a_player_too() {
     );
 }
 
-/// Listens, and answers whoever comes in its own way.
+/// Starts a server that responds to every client with `answer`.
 fn listener(answer: fn(TcpStream)) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address");

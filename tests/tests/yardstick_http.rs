@@ -1,5 +1,5 @@
-//! The yardstick over HLS and DASH: against Reelway, against nginx with what ffmpeg made; and that it can
-//! fail, whatever somebody between does.
+//! The yardstick over HLS and DASH: against Reelway, and against nginx with ffmpeg's segments. It
+//! detects whatever a proxy changes.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -39,7 +39,7 @@ impl Drop for Nginx {
 }
 
 impl Nginx {
-    /// Serves what `fill` puts into a folder.
+    /// Serves a folder that `fill` writes.
     fn start(fill: impl FnOnce(&Path)) -> Nginx {
         let dir = temp_dir("nginx");
         let ports = Ports::local();
@@ -81,7 +81,7 @@ impl Nginx {
     }
 }
 
-/// HLS of a film in segments of a second, by ffmpeg.
+/// Makes HLS of a film with ffmpeg, in segments of one second.
 fn hls(film: &Path, folder: &Path, name: &str, kind: &str) {
     let status = Command::new("ffmpeg")
         .args(["-v", "error", "-nostdin", "-i"])
@@ -118,7 +118,7 @@ fn reelways_hls_and_dash_are_the_film() {
         let compared = told["each"][0]["compared"].as_u64().unwrap_or(0);
         assert!(compared > 300, "{protocol}: {compared} frames compared");
     }
-    // And many who only count.
+    // Many viewers that only count.
     let url = format!("http://{}/progressive/hls/main.m3u8", server.http);
     let (code, printed, told) = yardstick(&[
         &url,
@@ -132,7 +132,8 @@ fn reelways_hls_and_dash_are_the_film() {
     assert!(told["bytes"].as_u64() > Some(30 * 100_000), "{printed}");
 }
 
-/// DASH of a film in segments of a second, by ffmpeg; by a timeline, or by one length for all.
+/// Makes DASH of a film with ffmpeg, in segments of one second; with a timeline, or with one
+/// duration for all.
 fn dash(film: &Path, folder: &Path, name: &str, timeline: &str) {
     let status = Command::new("ffmpeg")
         .args(["-v", "error", "-nostdin", "-i"])
@@ -180,16 +181,16 @@ fn what_ffmpeg_made_and_nginx_serves_is_played_too() {
             "{printed}"
         );
     }
-    // A folder is no film.
+    // A folder is not a film.
     let (code, _, told) = yardstick(&[&format!("http://{}/missing.m3u8", nginx.address)]);
     assert_eq!((code, told["verdict"].as_str()), (1, Some("refused")));
 }
 
-/// What is done to an answer: to the path that was asked for, and the whole answer; how long it waits
-/// before it goes on.
+/// What happens to a response: gets the requested path and the whole response, and returns how long
+/// the response is delayed.
 type Deed = fn(&str, &mut Vec<u8>) -> Duration;
 
-/// Somebody between a player and `server`.
+/// Starts a proxy between a player and `server`.
 fn between(server: SocketAddr, deed: Deed) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address");
@@ -211,7 +212,7 @@ fn serve(mut client: TcpStream, server: SocketAddr, deed: Deed) {
     }
     let text = String::from_utf8_lossy(&request).into_owned();
     let path = text.split(' ').nth(1).unwrap_or_default().to_owned();
-    // Every answer is the connection's last.
+    // Every response is the last on its connection.
     let text = text.replacen("HTTP/1.1\r\n", "HTTP/1.1\r\nConnection: close\r\n", 1);
     // One segment in place of another.
     let text = text.replace("/swapped2.m4s", "/swapped4.m4s");
@@ -300,7 +301,7 @@ fn whatever_goes_wrong_over_http_is_caught_and_named() {
             |path, answer| {
                 if path.ends_with(".m3u8") {
                     let text = String::from_utf8_lossy(answer).into_owned();
-                    // As long as before, for the head's sake.
+                    // The length stays the same, so that the header stays correct.
                     *answer = text.replacen("#EXTINF:1.0", "#EXTINF:1.7", 1).into_bytes();
                 }
                 AT_ONCE

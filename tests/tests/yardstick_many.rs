@@ -1,4 +1,5 @@
-//! Viewers against real servers: Reelway, GStreamer's, and VLC's; and that they can fail.
+//! Viewers against real servers: Reelway, GStreamer's, and VLC's; and the faults that they must
+//! report.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -15,7 +16,7 @@ use reelway_tests::wait;
 use reelway_tests::yardstick::yardstick;
 use serde_json::Value;
 
-/// A process that is ended with the test.
+/// A process that is killed when dropped.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -25,7 +26,7 @@ impl Drop for Ended {
     }
 }
 
-/// GStreamer's server of one film, with its ports, and the film's address.
+/// Starts GStreamer's server with one film; returns it with its ports, and the film's address.
 fn gstreamer(path: &Path) -> ((Ended, Ports), String) {
     let ports = Ports::local();
     let address = ports.at();
@@ -66,7 +67,7 @@ fn many_viewers_pause_and_seek_and_each_gets_every_packet() {
         "--pause=30",
         "--seek=30",
         "--fast-play=20",
-        // The machine may be busy: this is about packets, not about times.
+        // The machine may be busy: this is about packets, not times.
         "--buffer=60",
     ]);
     assert_eq!((code, count(&told, "lost")), (0, 0), "{printed}");
@@ -155,7 +156,7 @@ fn those_who_find_nothing_are_refused_and_it_is_told_why() {
     assert!(printed.contains("404"), "{printed}");
 }
 
-/// The answers of a server that does not say by which SSRC its streams are known.
+/// Removes the SSRC from a server's response.
 fn without_ssrc(answer: String) -> String {
     let Some(at) = answer.find(";ssrc=") else {
         return answer;
@@ -234,7 +235,7 @@ fn viewers_over_tcp_pause_and_seek_too() {
     );
 }
 
-/// Searches for the limit of a server; what was found, and what was printed.
+/// Searches for the limit of a server; returns it, and the output.
 fn limit(url: &str) -> (Option<f64>, String) {
     let (_, printed, told) = yardstick(&[
         url,
@@ -322,7 +323,7 @@ fn the_report_shows_every_machine_that_is_named() {
             .collect();
         values.last().copied().unwrap_or(0.0) - values.first().copied().unwrap_or(0.0)
     };
-    // The viewers' own side is in this namespace: what goes out there comes in here.
+    // The first machine is the viewers' side of the cable, where the server's output arrives.
     for (machine, what) in [(0, "wire in"), (1, "all out"), (2, "wire out")] {
         assert_eq!(machines[machine]["series"]["trouble"], Value::Null);
         assert!(grew(&machines[machine], what) > 50_000.0, "{machines:#?}");
@@ -336,7 +337,8 @@ fn the_report_shows_every_machine_that_is_named() {
 #[test]
 fn vlcs_server_is_measured_like_any_other() {
     use std::os::unix::fs::PermissionsExt;
-    // It takes the address that it is to listen at for a part of its films' names, so it listens at all there are.
+    // VLC treats the address on which it listens as a part of its films' names, so it listens on
+    // all addresses.
     let net = Network::new();
     let dir = temp_dir("vlc");
     let everybody = PermissionsExt::from_mode(0o755);
@@ -371,7 +373,8 @@ fn vlcs_server_is_measured_like_any_other() {
         let (_, printed, told) = yardstick(&[&url, &against, "--duration=4", "--buffer=60"]);
         assert_eq!(count(&told, "lost"), 0, "{printed}");
         assert!(count(&told, "packets") > 50, "{printed}");
-        // What it says of the times of sound and picture is not true, and now and then by so much that it is a fault.
+        // Its sender reports for audio and video are inaccurate, sometimes by so much that it is a
+        // fault.
         let mut faults = printed.lines().filter(|line| line.contains('✗'));
         assert!(
             faults.all(|line| line.contains("sender reports")),

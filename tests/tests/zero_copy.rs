@@ -1,5 +1,6 @@
-//! With `http.zero_copy`, film that is sent more than once is given to connections without a copy, and nobody gets a byte that
-//! is not of their film: whatever others fetch meanwhile, and however late the bytes are read.
+//! With `http.zero_copy`, film data that is sent more than once is given to connections without a
+//! copy, and nobody gets bytes of another film: whatever others fetch meanwhile, and however late
+//! the bytes are read.
 
 use std::fs;
 use std::io::{BufReader, Read, Write};
@@ -13,12 +14,12 @@ use reelway_tests::optimist;
 use reelway_tests::server::{Options, Server};
 use reelway_tests::{films, wait};
 
-/// Films, together more than the copies that there is room for.
+/// The number of films, which together exceed the memory for copies.
 const FILMS: usize = 12;
-/// Bytes of each, about.
+/// The approximate padding of each in bytes.
 const BYTES: u32 = 5 << 20;
 
-/// A film with bytes behind it that no other film has at the same place.
+/// A film followed by bytes that no other film has at the same position.
 fn film(number: usize) -> Vec<u8> {
     let mut bytes = fs::read(films::film("faststart").path).expect("a film");
     bytes.extend(BYTES.to_be_bytes());
@@ -28,7 +29,7 @@ fn film(number: usize) -> Vec<u8> {
     bytes
 }
 
-/// A server of these films that sends them as fast as they are taken.
+/// Starts a server of these films that sends them as fast as clients read.
 fn server(change: impl FnOnce(Options) -> Options) -> (Server, tempfile::TempDir, Vec<Vec<u8>>) {
     let dir = films::library(&[]);
     let films: Vec<Vec<u8>> = (0..FILMS).map(film).collect();
@@ -44,12 +45,12 @@ fn server(change: impl FnOnce(Options) -> Options) -> (Server, tempfile::TempDir
     (server, dir, films)
 }
 
-/// Bytes that connections got without a copy.
+/// The number of bytes given to connections without a copy.
 fn uncopied(server: &Server) -> f64 {
     server.metric("reelway_http_uncopied_bytes_total")
 }
 
-/// Somebody who asks for a film, reads a little, and then nothing for a while.
+/// A client that requests a film, reads a little, and then nothing for a while.
 struct Slow {
     from: BufReader<TcpStream>,
 }
@@ -72,7 +73,7 @@ impl Slow {
     }
 }
 
-/// Fetches every film so many times, four at once.
+/// Fetches every film this many times, four at the same time.
 fn fetch_all(server: &Server, films: &[Vec<u8>], times: usize) {
     std::thread::scope(|scope| {
         for worker in 0..4 {
@@ -92,7 +93,7 @@ fn who_reads_late_gets_their_own_film_whatever_others_have_fetched_meanwhile() {
     let (server, _dir, films) = server(|options| options);
     fetch_all(&server, &films, 4);
     assert!(uncopied(&server) > 0.0, "film was given without a copy");
-    // They may come to hold all the copies that there is room for: then the others get none.
+    // Slow clients may come to hold all the copies there is memory for: then others get none.
     let before = uncopied(&server);
     // Each has its first bytes in the kernel, and reads none of them.
     let slow: Vec<(usize, Slow)> = (0..3 * FILMS)
@@ -108,7 +109,8 @@ fn who_reads_late_gets_their_own_film_whatever_others_have_fetched_meanwhile() {
     }
 }
 
-/// What waits in the queue of a network card was sent long ago, and its memory may not have gone to another film.
+/// Data in a network card's queue was sent long ago, and its memory must not be reused for another
+/// film.
 #[test]
 fn what_waits_in_a_long_queue_is_of_the_film_that_was_asked_for() {
     let network = Network::new();
@@ -120,8 +122,8 @@ fn what_waits_in_a_long_queue_is_of_the_film_that_was_asked_for() {
     assert!(uncopied > 0.0, "film was given without a copy");
 }
 
-/// A receiver that acknowledges what has not come makes the server think that its memory is free, while what it sent waits in
-/// a queue.
+/// A receiver that acknowledges data before it arrives makes the server believe that its memory is
+/// free, while the data waits in a queue.
 #[test]
 fn who_acknowledges_what_has_not_come_gets_bytes_of_their_film_or_none() {
     let network = Network::new();
@@ -129,11 +131,11 @@ fn who_acknowledges_what_has_not_come_gets_bytes_of_their_film_or_none() {
         network.as_viewer(|| server(|options| options.namespace(network.server(), SERVER)));
     network.as_server(|| fetch_all(&server, &films, 4));
     network.on_server("tc qdisc add dev wire root tbf rate 100mbit burst 256kb latency 300ms");
-    // The client's kernel knows nothing of its connections.
+    // The client's kernel does not know its connections.
     network.on_viewer("nft add table ip quiet");
     network.on_viewer("nft add chain ip quiet out { type filter hook output priority 0 ; }");
     network.on_viewer("nft add rule ip quiet out tcp flags rst drop");
-    // A packet in a hundred is lost, but none that begins an answer ("HTTP").
+    // One packet in a hundred is lost, but none that begins a response ("HTTP").
     network.on_viewer("nft add chain ip quiet in { type filter hook input priority 0 ; }");
     let lost = "ip length > 1000 @th,160,32 != 0x48545450 numgen random mod 100 == 0 drop";
     network.on_viewer(&format!("nft add rule ip quiet in {lost}"));
@@ -143,7 +145,7 @@ fn who_acknowledges_what_has_not_come_gets_bytes_of_their_film_or_none() {
     let before = network.as_server(|| uncopied(&server));
     let (mut whole, mut came) = (0, 0);
     std::thread::scope(|scope| {
-        // Meanwhile others want the room of what was sent.
+        // Meanwhile other clients need the memory of what was sent.
         let others = scope.spawn(|| network.as_server(|| fetch_all(&server, &films, 6)));
         for (number, film) in films.iter().enumerate().take(FILMS / 2) {
             let from = SocketAddrV4::new(viewer, 50_000 + number as u16);
@@ -165,7 +167,7 @@ fn who_acknowledges_what_has_not_come_gets_bytes_of_their_film_or_none() {
         others.join().expect("the others' films");
     });
     assert!(network.as_server(|| uncopied(&server)) > before);
-    // What was lost was not sent again: the server's kernel took it for received.
+    // Lost data was not sent again: the server's kernel considered it received.
     assert!(
         came < whole && came > whole / 2,
         "{came} bytes of {whole} came"
@@ -213,7 +215,7 @@ fn a_film_that_is_replaced_is_not_sent_from_a_copy_of_the_old_one() {
 fn after_a_purge_a_film_is_sent_as_it_is_on_disk() {
     let (server, dir, mut films) = server(|options| options);
     fetch_all(&server, &films, 4);
-    // Changed so that nobody can see it: the same file, as long and as old as before.
+    // Changed without a trace: the file's identity, size and time are as before.
     let file = fs::File::options()
         .write(true)
         .open(dir.path().join("film5.mp4"));
@@ -255,13 +257,13 @@ fn connections_that_are_cut_off_disturb_nobody() {
         assert!(server.get(&format!("/film{number}/file")).body == films[number]);
     }
     assert_eq!(server.metric("reelway_http_connections_stalled_total"), 0.0);
-    // Nor was one of them taken for a kernel that refuses the way.
+    // None of them was mistaken for a kernel that rejects the system call.
     let before = uncopied(&server);
     fetch_all(&server, &films, 1);
     assert!(uncopied(&server) > before, "{}", server.log());
 }
 
-/// The call that is refused.
+/// The number of the system call that is rejected.
 const VMSPLICE: u32 = 278;
 
 #[test]

@@ -1,7 +1,9 @@
-// Builds the pages into dist/: `node scripts/build.mjs`, or with --watch again at every change (see dev.mjs).
+// Builds the pages into dist/: `node scripts/build.mjs`, or again at every change with --watch (see
+// dev.mjs).
 //
-// dist/index.html and dist/director.html name the files under dist/assets/, whose names carry a hash of what is in them: the server
-// lets browsers keep those for ever, and asks them to check the pages each time.
+// dist/index.html and dist/director.html name the files under dist/assets/, whose names contain a
+// hash of their contents: the server lets browsers keep those forever, but the pages must be
+// revalidated each time.
 import { context } from "esbuild";
 import { mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -11,7 +13,7 @@ const web = dirname(dirname(fileURLToPath(import.meta.url)));
 const dist = join(web, "dist");
 const watching = process.argv.includes("--watch");
 
-/** What goes into the pages and is not ours, with the licence it came under. */
+/** Bundled third-party packages, whose licences are included. */
 const others = ["hls.js", "preact"];
 
 async function licences() {
@@ -30,7 +32,7 @@ async function licences() {
 /** The pages, each with its script. */
 const pages = { "index.html": "main.tsx", "director.html": "director.tsx" };
 
-/** Writes the pages with the names that this build gave to their scripts and the style sheet. */
+/** Writes the pages with this build's names of their scripts and the style sheet. */
 const page = {
   name: "page",
   setup(build) {

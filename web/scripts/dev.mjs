@@ -1,5 +1,6 @@
-// For work on the pages: `npm run dev` builds them at every change and serves them at http://127.0.0.1:5173,
-// with all else (films, API) from a Reelway that runs at http://127.0.0.1:8080, or at REELWAY.
+// For development: `npm run dev` builds the pages at every change and serves them at
+// http://127.0.0.1:5173. Everything else (films, API) comes from a Reelway at
+// http://127.0.0.1:8080, or at REELWAY.
 import { createReadStream, existsSync } from "node:fs";
 import { createServer, request } from "node:http";
 import { dirname, extname, join } from "node:path";

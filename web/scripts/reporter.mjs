@@ -1,8 +1,9 @@
-// A reporter of Node's test runner for scripts/testing: a line of JSON for each test that has ended.
+// A reporter for Node's test runner, used by scripts/testing: prints a line of JSON for each
+// completed test.
 import { basename } from "node:path";
 
 export default async function* report(events) {
-  // The names that a test lies under, by file.
+  // The names of the enclosing suites, by file.
   const above = new Map();
   for await (const { type, data } of events) {
     const file = data.file ?? "";
@@ -14,7 +15,7 @@ export default async function* report(events) {
     }
     if (type !== "test:pass" && type !== "test:fail") continue;
     const names = (above.get(file) ?? []).slice(0, data.nesting);
-    // A suite fails with its tests; by itself only where it has none that ran (a hook).
+    // A suite fails with its tests; it fails by itself only if none of them ran (a hook failed).
     const suite = data.details?.type === "suite" || basename(data.name) === basename(file);
     const error = data.details?.error;
     if (suite && (type === "test:pass" || error?.failureType === "subtestsFailed")) continue;

@@ -1,6 +1,8 @@
-// Runs the tests of one folder below test/ by node's own test runner: `node scripts/test.mjs unit`, or some of its files, one after
-// the other or with REELWAY_TEST_FILES=2 two at a time: `node scripts/test.mjs browser pages,edges`.
-// With REELWAY_TEST_EVENTS=FILE, a line of JSON for each test goes there. They are written in TypeScript and bundled first; packages stay where they are.
+// Runs the tests of one folder below test/ with Node's test runner: `node scripts/test.mjs unit`.
+// Runs only some of its files with `node scripts/test.mjs browser pages,edges`; one after the
+// other, or two at a time with REELWAY_TEST_FILES=2. With REELWAY_TEST_EVENTS=FILE, a line of JSON
+// for each test goes to FILE. The tests are written in TypeScript and bundled first; packages are
+// not bundled.
 import { build } from "esbuild";
 import { spawnSync } from "node:child_process";
 import { readdirSync, rmSync } from "node:fs";

@@ -1,4 +1,4 @@
-// The server's control API (docs/reference/api.md): its types and the calls the pages make.
+// The server's control API (docs/reference/api.md): its types, and the calls that the pages make.
 import { titlePath } from "./routes";
 
 export type State = "ready" | "indexing" | "not_ready" | "unplayable";
@@ -16,8 +16,8 @@ export interface Audio {
   codec: string;
   name: string;
   channels: number;
-  channel_configuration: number | null; // of AAC: the number of its channels' order, 0 where there is none
-  rate: number; // samples a second
+  channel_configuration: number | null; // for AAC: the number of its channel layout, 0 if it has none
+  rate: number; // samples per second
   language: string | null;
 }
 
@@ -28,15 +28,15 @@ export interface Film {
   modified: string;
   state: State;
   reason: string | null;
-  indexed: number | null; // share of its file that was read so far, 0 to 1, while it is being indexed
+  indexed: number | null; // fraction of its file read so far, 0 to 1, while it is being indexed
   duration: number | null; // seconds
-  bitrate: number | null; // bits a second
+  bitrate: number | null; // bits per second
   video: Video | null;
   audio: Audio[];
-  protocols: Partial<Record<Protocol, string | null>>; // the reason where it does not play
-  growing: boolean; // there may soon be more of it
+  protocols: Partial<Record<Protocol, string | null>>; // why it cannot be played, or null
+  growing: boolean; // it may soon become longer
   viewers: number;
-  rendition_of: string | null; // the film whose players may change to this one while they play
+  rendition_of: string | null; // the film whose players may switch to this one
 }
 
 interface Spread {
@@ -71,7 +71,7 @@ export interface Subtitles {
   forced: boolean;
   default: boolean;
   sdh: boolean;
-  file: string | null; // beside the film; null: inside it
+  file: string | null; // null if the subtitles are inside the film
   url: string; // WebVTT
 }
 
@@ -79,7 +79,7 @@ export interface Subtitles {
 export interface Rendition {
   title: string;
   video: Video | null;
-  bitrate: number | null; // bits a second
+  bitrate: number | null; // bits per second
   reason: string | null; // why players are not offered it
 }
 
@@ -93,9 +93,9 @@ export interface FilmDetail extends Film {
   recorded_at: string | null; // RFC 3339 in UTC
   notes: string[];
   tracks: Track[];
-  chapters: Chapter[]; // in their order
+  chapters: Chapter[]; // in order
   subtitles: Subtitles[];
-  renditions: Rendition[]; // but the film itself
+  renditions: Rendition[]; // without the film itself
   urls: Partial<Record<Protocol, string>> & { hls_ts?: string | null; transport_stream?: string | null };
 }
 
@@ -117,7 +117,7 @@ export interface Session {
   position: number | null; // seconds
   duration: number | null;
   started: string;
-  rate: number | null; // bits a second
+  rate: number | null; // bits per second
   bytes: number;
   packets: number | null;
   lost: number | null;
@@ -131,9 +131,9 @@ export interface Node {
   version: string;
   uptime: number;
   state: "starting" | "serving" | "draining";
-  problems: { what: string; severity: "failed" | "degraded" | "recovered"; since: string; detail: string; panics: number }[]; // what is wrong, although it still serves
+  problems: { what: string; severity: "failed" | "degraded" | "recovered"; since: string; detail: string; panics: number }[]; // faults despite which it still serves
   films: Record<State, number>;
-  renditions: number; // how many of the films that are ready are renditions of others
+  renditions: number; // the number of ready films that are renditions of others
   sessions: { total: number; playing: number; by_protocol: Record<string, number> };
   sending: {
     rate: number;
@@ -154,14 +154,14 @@ export interface Node {
   addresses: { rtsp: string; http: string };
 }
 
-/** Something that the machine has only so much of. */
+/** A limited resource of the machine. */
 export interface Resource {
   name: "network" | "processor" | "disk" | "origin" | "memory";
   interface: string | null;
   unit: "bit/s" | "byte/s" | "byte";
   limit: number | null;
-  share: number; // of the limit that is there at the moment, 0 to 1
-  booked: number[]; // the most in each step from now on
+  share: number; // fraction of the limit that is available now, 0 to 1
+  booked: number[]; // the largest booking in each step from now on
 }
 
 export interface Admission {
@@ -169,20 +169,20 @@ export interface Admission {
   viewers: number;
   step: number; // seconds
   resources: Resource[];
-  calibrated: boolean; // whether there is a calibration to be shown
+  calibrated: boolean; // whether there is a calibration to show
   refused_total: number;
-  refused: { ago: number; title: string; reason: string; retry_after: number }[]; // the oldest first
+  refused: { ago: number; title: string; reason: string; retry_after: number }[]; // oldest first
 }
 
-/** What `reelway serve --calibrate` found. */
+/** The result of `reelway serve --calibrate`. */
 export interface Calibration {
   when: string;
-  cpu: number | null; // bytes a second that the processor sends
-  disk: number | null; // bytes a second that the disks give
-  tried: { viewers: number; well: boolean; late_ms: number }[]; // the fewest viewers first
+  cpu: number | null; // bytes per second that the processor can send
+  disk: number | null; // bytes per second that the disks deliver
+  tried: { viewers: number; well: boolean; late_ms: number }[]; // fewest viewers first
 }
 
-/** A disk, or a place afar. */
+/** A disk, or a remote server. */
 export interface Device {
   name: string;
   depth: number;
@@ -196,14 +196,14 @@ export interface Device {
   max_ms: number;
 }
 
-/** A film that somebody watches, as the cache has it. */
+/** A film with viewers, as the cache reports it. */
 export interface CachedFilm {
   title: string;
   held: number; // bytes
   size: number;
-  hit_ratio: number | null; // of the last requests for it
-  map: number[]; // percent of each part that is in memory
-  viewers: number[]; // places, 0 to 1
+  hit_ratio: number | null; // of recent requests for it
+  map: number[]; // percentage of each part that is in memory
+  viewers: number[]; // positions, 0 to 1
 }
 
 export interface Cache {
@@ -211,7 +211,7 @@ export interface Cache {
   used: number;
   hits: number;
   misses: number;
-  read: number; // bytes since the start
+  read: number; // bytes since the server started
   sent: number;
   compared: { requests: number; this: number; lru: number; ons: number; belady: number } | null;
   disks: Device[];
@@ -220,7 +220,7 @@ export interface Cache {
   servers: OtherServer[];
 }
 
-/** The cache of remote films on a disk. */
+/** The cache of remote films on a local disk. */
 export interface Tier {
   bytes: number;
   used: number;
@@ -228,23 +228,23 @@ export interface Tier {
   prefill: {
     hours: string | null; // 02:00-06:00
     running: boolean;
-    asked: boolean; // it runs because somebody has asked for it
+    asked: boolean; // it was started by request
     films: { title: string; hours_watched: number; lacking: number | null }[];
   } | null;
 }
 
-/** A server that remote films come from. */
+/** A server from which remote films are fetched. */
 export interface OtherServer {
   address: string;
   sibling: boolean;
   up: boolean;
-  version: string | null; // of another Reelway
+  version: string | null; // if it is a Reelway
   requests: number;
   bytes: number;
   faults: number;
 }
 
-/** What the server answered instead of what was asked for; `status` 0: it did not answer. */
+/** An error response of the server; a `status` of 0 means that it did not respond. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -254,7 +254,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Whether the server refused because it did not like the token. */
+/** Whether the server rejected the token. */
 export const isRefused = (cause: unknown): cause is ApiError =>
   cause instanceof ApiError && (cause.status === 401 || cause.status === 403);
 
@@ -299,7 +299,7 @@ export const calibration = (signal?: AbortSignal): Promise<Calibration> => get("
 
 export const cache = (signal?: AbortSignal): Promise<Cache> => get("/api/cache", signal);
 
-/** Changes something. The token is the one in the server's state directory. */
+/** Requests a change. The token is the one in the server's state directory. */
 const change = async (method: "PUT" | "DELETE", path: string, token: string): Promise<void> => {
   await ask(path, { method, headers: { Authorization: `Bearer ${token}` } });
 };
@@ -309,11 +309,11 @@ export const endSession = (id: string, token: string) =>
 
 const cachePath = (title: string) => `/api/cache/${titlePath(title)}`;
 
-/** A remote film is fetched to the tier, and stays there. */
+/** Fetches a remote film to the tier and keeps it there. */
 export const keep = (title: string, token: string) => change("PUT", cachePath(title), token);
 
-/** What memory and tier hold of a film goes, and it is kept no longer. */
+/** Drops what memory and tier hold of a film, and no longer keeps it. */
 export const drop = (title: string, token: string) => change("DELETE", cachePath(title), token);
 
-/** Films that were watched most are fetched to the tier now, or no longer. */
+/** Starts fetching the most watched films to the tier, or stops it. */
 export const prefill = (wanted: boolean, token: string) => change(wanted ? "PUT" : "DELETE", "/api/prefill", token);

@@ -1,4 +1,4 @@
-// The frame of all pages: header, the page of the address, footer.
+// The frame of all pages: header, the current page, footer.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Mark } from "./components/icons";
 import { useConnected, useNode } from "./feed";
@@ -25,7 +25,8 @@ export function App() {
   const place = route.page === "film" ? format(route) : route.page;
   const first = useRef(true);
 
-  // A change of page is told to screen readers by moving the focus to it, but not when the pages are first opened.
+  // A change of page is announced to screen readers by moving the focus to it, but not when the app
+  // is first opened.
   useEffect(() => {
     if (!first.current) {
       main.current?.focus({ preventScroll: true });
@@ -41,7 +42,7 @@ export function App() {
         class="skip"
         href="#main"
         onClick={(event) => {
-          event.preventDefault(); // the part behind # is ours
+          event.preventDefault(); // the part after # is the route
           main.current?.focus();
         }}
       >
@@ -85,14 +86,14 @@ export function App() {
   );
 }
 
-/** Says when the server has stopped talking; silent as long as all is well. */
+/** Reports when the connection to the server is lost; otherwise empty. */
 function Connection() {
   const connected = useConnected();
   const [late, setLate] = useState(false);
   useEffect(() => {
     setLate(false);
     if (connected) return;
-    const timer = setTimeout(() => setLate(true), 3000); // short breaks are nobody's business
+    const timer = setTimeout(() => setLate(true), 3000); // short interruptions are not shown
     return () => clearTimeout(timer);
   }, [connected]);
   return (

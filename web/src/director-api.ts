@@ -1,9 +1,9 @@
-// The director's API (docs/reference/director.md): its types, and the one call.
+// The director's API (docs/reference/director.md): its types, and its only call.
 
 export interface Without {
   viewers: number;
-  booked: number | null; // bytes a second
-  room: number | null; // bytes a second
+  booked: number | null; // bytes per second
+  room: number | null; // bytes per second
   fits: boolean | null;
   films: string[];
 }
@@ -18,7 +18,7 @@ export interface EdgeFilm {
 export interface EdgeReport {
   name: string;
   sessions: number;
-  rate: number; // bits a second
+  rate: number; // bits per second
   sent: number;
   from_origins: number;
   from_siblings: number;
@@ -32,7 +32,7 @@ export interface Edge {
   state: "up" | "returning" | "slow" | "drained" | "down";
   trouble: string | null;
   weight: number;
-  capacity: { total: number; free: number } | null; // bytes a second
+  capacity: { total: number; free: number } | null; // bytes per second
   report: EdgeReport | null;
   without: Without | null;
 }

@@ -1,4 +1,5 @@
-// The director's page: its edges, where films are, and the kernel's table. A page of its own, as a director serves no films.
+// The director's page: its edges, the films on them, and the kernel's table. It is a separate page,
+// as a director serves no films.
 import { render } from "preact";
 import { Edges, Totals } from "./components/edges";
 import { Mark } from "./components/icons";

@@ -1,5 +1,6 @@
-// The server's events (/api/events), one connection for all pages, closed while nobody looks: browsers allow
-// six connections to a server, and a forgotten tab must not hold one that a film needs.
+// The server's events (/api/events): one connection for all pages, closed while the tab is hidden.
+// Browsers allow six connections to a server, and a forgotten tab must not hold one that a film
+// needs.
 import { useEffect, useState } from "preact/hooks";
 import type { Node, Session } from "./api";
 import { type ChangesEvent, SessionList, type SessionsEvent } from "./sessions";
@@ -7,21 +8,23 @@ import { type ChangesEvent, SessionList, type SessionsEvent } from "./sessions";
 interface Events {
   sessions: Session[];
   node: Node;
-  /** The films that changed; null: any may have, as nobody listened for a while. */
+  /** The films that changed; null if any may have changed, as there was no connection for a
+   * while. */
   films: { changed: string[] | null };
 }
 
 type Listener = (data: never) => void;
 
-/** Longest wait between two tries to connect, in ms. */
+/** The longest delay between attempts to connect, in ms. */
 const longestWait = 10_000;
-/** After so long without an event the connection is taken for dead, in ms: the server tells of itself every 10 s. */
+/** The time without events after which the connection is considered dead, in ms; the server
+ * sends an event every 10 s. */
 const patience = 30_000;
 
 class Feed {
   readonly #listeners = new Map<string, Set<Listener>>();
   readonly #watchers = new Set<(connected: boolean) => void>();
-  /** The last of each kind, for those who come later. */
+  /** The last event of each kind, for later listeners. */
   readonly #last = new Map<string, unknown>();
   #source: EventSource | null = null;
   #retry: ReturnType<typeof setTimeout> | undefined;
@@ -72,7 +75,7 @@ class Feed {
       heard();
       this.#said("films", { changed: null });
     };
-    // A browser's own retry gives up for good on some answers; ours does not.
+    // After some responses, a browser's own retry gives up permanently; this one does not.
     source.onerror = lost;
     const sessions = new SessionList();
     const news: Record<string, (data: unknown) => void> = {
@@ -112,14 +115,14 @@ class Feed {
 
 export const feed = new Feed();
 
-/** What the server said last of the node; null before it said anything. */
+/** The latest state of the node; null before the server has sent it. */
 export function useNode(): Node | null {
   const [node, setNode] = useState<Node | null>(null);
   useEffect(() => feed.on("node", setNode), []);
   return node;
 }
 
-/** The sessions as the server said last; null before it said anything. */
+/** The current sessions; null before the server has sent them. */
 export function useSessions(): Session[] | null {
   const [sessions, setSessions] = useState<Session[] | null>(null);
   useEffect(() => feed.on("sessions", setSessions), []);

@@ -1,21 +1,23 @@
-// What this browser can play, asked of the browser itself by the film's codecs. Pure: the browser is passed in.
+// What this browser can play, determined by asking it about the film's codecs. Pure: the browser is
+// a parameter.
 import type { Audio, Film, Video } from "./api";
 
-/** What of a browser decides whether a film plays. */
+/** The properties of a browser that decide whether a film can be played. */
 export interface Browser {
-  /** `MediaSource.isTypeSupported`, or null where there is no MediaSource. */
+  /** `MediaSource.isTypeSupported`, or null if there is no MediaSource. */
   isTypeSupported: ((type: string) => boolean) | null;
-  /** Whether a bare `<video>` plays HLS. */
+  /** Whether a plain `<video>` plays HLS. */
   nativeHls: boolean;
   /** `canPlayType` of a `<video>`, for native HLS. */
   canPlayType: (type: string) => string;
-  /** Whether it plays AAC only where its channels have a number: it says that it plays the codec, and then refuses the film. */
+  /** Whether it plays AAC only if the channel layout has a number: it claims to support the
+   * codec, but then rejects the film. */
   needsChannelNumber: boolean;
 }
 
 export type Way = "mse" | "native";
 
-/** How the film plays here, or in plain words why it does not. */
+/** How the film is played here, or in plain words why it cannot be. */
 export type Verdict = { way: Way; missing: string[] } | { way: null; why: string };
 
 export const videoType = (video: Pick<Video, "codec">) => `video/mp4; codecs="${video.codec}"`;
@@ -52,7 +54,7 @@ export function judge(film: Pick<Film, "video" | "audio">, browser: Browser): Ve
 /** The browser that shows these pages. */
 export function thisBrowser(): Browser {
   const video = document.createElement("video");
-  // Safari on iPhones has a MediaSource of another name, which hls.js knows as well.
+  // Safari on iPhones has a MediaSource with another name, which hls.js knows as well.
   const source = window.MediaSource ?? (window as { ManagedMediaSource?: typeof MediaSource }).ManagedMediaSource;
   return {
     isTypeSupported: source ? (type) => source.isTypeSupported(type) : null,

@@ -1,15 +1,16 @@
-// What is asked for again and again as long as it is shown.
+// Data that is polled while it is shown.
 import { useEffect, useState } from "preact/hooks";
 
-/** Between two looks, in ms. */
+/** The interval between requests, in ms. */
 const period = 2000;
-/** Longest wait for an answer, in ms. */
+/** The longest wait for a response, in ms. */
 const patience = 10_000;
 
-/** What `ask` said last; null before it said anything. Nothing is asked while nobody looks. */
+/** The latest result of `ask`; null before the first. Nothing is requested while the tab is
+ * hidden. */
 export const usePolled = <T>(ask: (signal: AbortSignal) => Promise<T>): T | null => useAnswered(ask)[0];
 
-/** The same, and whether `ask` succeeded the last time. */
+/** The same, and whether the latest call of `ask` succeeded. */
 export function useAnswered<T>(ask: (signal: AbortSignal) => Promise<T>): [said: T | null, isAnswering: boolean] {
   const [said, setSaid] = useState<T | null>(null);
   const [isAnswering, setAnswering] = useState(true);

@@ -1,36 +1,41 @@
-// A film's poster: a picture of it, taken by this browser out of one segment, as the server keeps no pictures.
+// A film's poster: a picture that this browser takes from one segment, as the server keeps no
+// pictures.
 //
-// The segment is read only until the wanted picture is decoded. What was taken is kept in IndexedDB under the
-// film's identity (the Cache API would want https, which a server in the living room rarely has).
+// The segment is read only until the picture is decoded. Posters are kept in IndexedDB under the
+// film's identity (the Cache API would require https, which a server in the living room rarely
+// has).
 import { film as askFilm, type Film } from "./api";
 import { thisBrowser, videoType } from "./playable";
 import { titlePath } from "./routes";
 
-/** Widest a poster is kept, in pixels: a tile on a phone of three device pixels each, or on a large screen. */
+/** The largest width of a poster in pixels: a tile on a phone with three device pixels per
+ * pixel, or on a large screen. */
 const posterWidth = 640;
-/** How far into the film to look: past titles and black, as a share of its length. */
+/** The position from which a poster is taken: past titles and black, as a fraction of the film's
+ * length. */
 const into = 0.3;
-/** How far past a segment's start the picture is taken, in seconds: cuts and fades begin at sync pictures. */
+/** How far after a segment's start the picture is taken, in seconds: cuts and fades begin at
+ * sync samples. */
 const pastCut = 0.6;
-/** Posters kept; the oldest go first. */
+/** The number of posters that are kept; the oldest are deleted first. */
 const kept = 400;
 const segmentSeconds = 6;
 const patience = 15_000;
 
-/** Posters that are being taken, and the last of those that were, the oldest first. */
+/** Posters that are being taken, and those taken most recently, oldest first. */
 const takenNow = new Map<string, Promise<Blob | null>>();
 let line: Promise<unknown> = Promise.resolve();
 
-/** The poster of a film, or null where none can be taken. Films are taken one after the other. */
+/** The poster of a film, or null if none can be taken. Posters are taken one after the other. */
 export function poster(film: Film, wanted: () => boolean): Promise<Blob | null> {
   const key = posterKey(film);
   let poster = takenNow.get(key);
   if (!poster) {
-    // The shelf outlasts a visit: what it has of a title may be of the recording before this one.
+    // The shelf persists between visits: its poster for a title may be from the previous recording.
     const before = film.growing ? Promise.resolve(null) : shelf.find(key);
     poster = before.then((found) => found ?? queued(() => make(film, key, wanted)));
     takenNow.set(key, poster);
-    // Who was not waited for to the end may be asked for again.
+    // A poster that was abandoned may be requested again.
     void poster.then((blob) => blob ?? takenNow.delete(key));
     for (const old of takenNow.keys()) {
       if (takenNow.size <= kept) break;
@@ -40,7 +45,7 @@ export function poster(film: Film, wanted: () => boolean): Promise<Blob | null> 
   return poster;
 }
 
-/** Under which a film's poster is kept: a recording that grows has one for the whole visit. */
+/** The key under which a film's poster is kept: a growing recording has one for the whole visit. */
 export function posterKey({ title, size, modified, growing }: Film): string {
   return growing ? title : `${title}\n${size}\n${modified}`;
 }
@@ -58,7 +63,7 @@ async function make(film: Film, key: string, wanted: () => boolean): Promise<Blo
     if (blob && !film.growing) void shelf.keep(key, blob);
     return blob;
   } catch {
-    return null; // a poster is an ornament: the tile says what else there is to say
+    return null; // a poster is an ornament: the tile shows everything else
   }
 }
 
@@ -88,12 +93,13 @@ async function take(film: Film): Promise<Blob | null> {
       for (;;) {
         const response = await fetch(`${base}/${name}?poster`, { signal: stop.signal });
         if (response.status !== 503) return response.ok ? response : null;
-        await new Promise((resolve) => setTimeout(resolve, 1000)); // others' posters are being made
+        await new Promise((resolve) => setTimeout(resolve, 1000)); // other posters are being made
       }
     };
     const init = await read("init.mp4");
     const wish = 1 + Math.floor((film.duration * into) / segmentSeconds);
-    // Segments are as long as the film's GOPs want: there may be fewer than the length promises.
+    // Segment lengths depend on the film's GOPs: there may be fewer segments than the length
+    // suggests.
     const segment = (await read(`${wish}.m4s`)) ?? (await read("1.m4s"));
     if (!init || !segment?.body) return null;
     await append(await init.arrayBuffer());
@@ -102,7 +108,7 @@ async function take(film: Film): Promise<Blob | null> {
     const reader = segment.body.getReader();
     for (;;) {
       const piece = await Promise.race([reader.read(), shown]);
-      if (!piece) break; // the picture is there: the rest of the segment need not be
+      if (!piece) break; // the picture is decoded: the rest of the segment is not needed
       if (!piece.done) await append(piece.value);
       else media.endOfStream();
       if (buffer.buffered.length > 0 && video.currentTime === 0) {
@@ -127,7 +133,7 @@ async function take(film: Film): Promise<Blob | null> {
   }
 }
 
-/** Resolves when the picture sought can be drawn, which may be a moment after `seeked` says so. */
+/** Resolves when the picture sought can be drawn, which may be a moment after `seeked`. */
 async function presented(video: HTMLVideoElement, signal: AbortSignal): Promise<void> {
   while (video.readyState < HTMLMediaElement.HAVE_CURRENT_DATA) await once(video, "loadeddata", signal);
   if (!("requestVideoFrameCallback" in video)) return;
@@ -137,7 +143,7 @@ async function presented(video: HTMLVideoElement, signal: AbortSignal): Promise<
 }
 
 async function draw(video: HTMLVideoElement, expected: { width: number; height: number }): Promise<Blob | null> {
-  // The element's size has the pixel aspect and rotation in it, which the film's does not.
+  // The element's size includes pixel aspect ratio and rotation, unlike the film's size.
   const width = video.videoWidth || expected.width;
   const height = video.videoHeight || expected.height;
   const scale = Math.min(1, posterWidth / width);
@@ -163,7 +169,8 @@ function aborted(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** Posters kept over visits. Where the browser keeps nothing (private windows), they are taken each time. */
+/** Posters that persist between visits. If the browser stores nothing (private windows), they
+ * are taken each time. */
 const shelf = {
   async find(key: string): Promise<Blob | null> {
     const row = await this.run<{ blob: Blob } | undefined>("readonly", (store) => store.get(key));

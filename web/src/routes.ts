@@ -1,7 +1,7 @@
-// Addresses of the pages. They live behind the `#`, so that no film's title can clash with a page of ours and
-// the server has one page to serve.
+// Addresses of the pages. They come after the `#`, so that no film's title can clash with a page,
+// and the server has only one page to serve.
 
-/** Orders of the library, as the control API names them; `-` before one turns it round. */
+/** Sort orders of the library, as the control API names them; a leading `-` reverses the order. */
 export const sorts = ["name", "-modified", "-duration", "-size", "-bitrate"] as const;
 export type Sort = (typeof sorts)[number];
 
@@ -11,7 +11,7 @@ export type Route =
   | { page: "live" }
   | { page: "unknown" };
 
-/** A title in an address: each part percent-encoded, the slashes kept. */
+/** A title in an address: each part is percent-encoded, the slashes are kept. */
 export const titlePath = (title: string) => title.split("/").map(encodeURIComponent).join("/");
 
 /** The route of a `location.hash`. */

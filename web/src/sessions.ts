@@ -1,14 +1,14 @@
-// The sessions as the server's events tell them: all of them at first, in parts, and from then on what has changed.
+// The sessions from the server's events: first all of them, in parts, and from then on the changes.
 import type { Session } from "./api";
 
-/** A part of all sessions; `from` 0 begins anew. */
+/** A part of all sessions; a `from` of 0 starts a new list. */
 export interface SessionsEvent {
   total: number;
   from: number;
   sessions: Session[];
 }
 
-/** What is new since the events before. `changed` has all of a session that can change. */
+/** The changes since the previous events. `changed` has all fields of a session that can change. */
 export interface ChangesEvent {
   added: Session[];
   changed: (Partial<Session> & Pick<Session, "id">)[];
@@ -16,18 +16,18 @@ export interface ChangesEvent {
 }
 
 export class SessionList {
-  // In the order in which the sessions began, as the server tells them in it.
+  // In the order in which the sessions began, which is the order of the events.
   #known = new Map<string, Session>();
   #complete = false;
 
-  /** Takes a part of all sessions. */
+  /** Adds a part of all sessions. */
   take({ total, from, sessions }: SessionsEvent): void {
     if (from === 0) this.#known = new Map();
     for (const session of sessions) this.#known.set(session.id, session);
     this.#complete = from + sessions.length >= total;
   }
 
-  /** Takes what has changed. */
+  /** Applies changes. */
   change({ added, changed, removed }: ChangesEvent): void {
     for (const session of added) this.#known.set(session.id, session);
     for (const news of changed) {
@@ -37,7 +37,7 @@ export class SessionList {
     for (const id of removed) this.#known.delete(id);
   }
 
-  /** All sessions, the oldest first; null until all of them have come. */
+  /** All sessions, oldest first; null until all of them have arrived. */
   get all(): Session[] | null {
     return this.#complete ? [...this.#known.values()] : null;
   }

@@ -1,3 +1,3 @@
-//! The plugin `rsrtp`, by which GStreamer finds it.
+//! Builds the plugin `rsrtp` as a library that GStreamer can load.
 
 extern crate gstrsrtp as _;

@@ -1,10 +1,12 @@
-//! Viewers who do not read what they are sent, or ask for it again and again, as a process of its own:
-//! `unread SERVER URL COUNT SOURCES MANNER`.
+//! Viewers, in a process of their own, that do not read what they are sent or keep asking for
+//! retransmissions: `unread SERVER URL COUNT SOURCES MANNER`.
 //!
-//! Each plays the film at URL from a place of its own, with a small receive buffer, from one of SOURCES loopback addresses.
-//! MANNER is `stop` (over TCP, reads nothing more), `drip` (over TCP, a byte a second), or `again` (over UDP, four times a
-//! second asks for packets of the last two seconds again). When all have tried, it prints how many were let in. They begin
-//! with a line of its input, and only play until then. It ends when its input does.
+//! Each plays the film at URL from a different position, with a small receive buffer, from one of
+//! SOURCES loopback addresses. MANNER is `stop` (over TCP, reads nothing more), `drip` (over TCP,
+//! reads a byte per second) or `again` (over UDP, requests the packets of the last two seconds
+//! again, four times per second). When all have tried to play, the program prints how many were
+//! admitted. Until it reads a line from standard input, viewers only play. It exits at the end of
+//! standard input.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -17,20 +19,20 @@ use anyhow::{Context, Result, bail, ensure};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use reelway_tests::rtsp::{Client, Rtp, UdpTrack};
 
-/// Threads that let viewers come.
+/// The number of threads that start viewers.
 const THREADS: usize = 8;
 
-/// How often a viewer asks again, and how many times that is in two seconds.
+/// The interval between a viewer's requests, and their number in two seconds.
 const ASKS: Duration = Duration::from_millis(250);
 const TWO_SECONDS: usize = 8;
 
-/// Parts of a pause in which some of the viewers do what they do.
+/// The number of groups into which viewers are divided; the groups act one after the other.
 const PARTS: usize = 50;
 
-/// Packets that one entry of a request names (RFC 4585, section 6.2.1).
+/// The number of packets that one entry of a request names (RFC 4585, section 6.2.1).
 const RUN: u16 = 17;
 
-/// What viewers do.
+/// How viewers behave.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Manner {
     Stop,
@@ -40,18 +42,18 @@ enum Manner {
 
 struct Viewer {
     client: Client,
-    /// Of one over UDP.
+    /// The tracks of a viewer over UDP; empty over TCP.
     tracks: Vec<Asking>,
 }
 
-/// A track over UDP, and the last sequence numbers that were found in its buffer, the newest first.
+/// A track over UDP, and the last sequence numbers found in its buffer, newest first.
 struct Asking {
     track: UdpTrack,
     last: VecDeque<u16>,
 }
 
 impl Asking {
-    /// Asks for what was sent in the last two seconds before the last packet that is found in the buffer.
+    /// Requests everything that was sent in the two seconds before the last packet in the buffer.
     fn ask_again(&mut self, server: SocketAddr) {
         let mut buffer = [0; 2048];
         let mut last = None;
@@ -72,7 +74,7 @@ impl Asking {
 }
 
 impl Viewer {
-    /// Reads a byte. One that was closed stays closed.
+    /// Reads a byte. A closed connection stays closed.
     fn drip(&self) -> Result<()> {
         self.client.stream().set_nonblocking(true)?;
         let _ = self.client.stream().read(&mut [0]);
@@ -110,11 +112,12 @@ impl Crowd {
             }
         };
         for track in &tracks {
-            // A few packets: what is found in it is not long ago.
+            // A few packets: those in the buffer are recent.
             socket2::SockRef::from(&track.rtp).set_recv_buffer_size(4096)?;
             track.rtp.set_nonblocking(true)?;
         }
-        // Places a tenth of a second apart, in no order: in the first 50 s, or in the first 20 s where a viewer is to play on.
+        // Positions are 0.1 s apart, in no order: in the first 50 s, or in the first 20 s for
+        // viewers that play on.
         let places = if self.manner == Manner::Again {
             200
         } else {
@@ -185,7 +188,7 @@ fn main() -> Result<()> {
         Manner::Again => ASKS,
         Manner::Stop | Manner::Drip => Duration::from_secs(1),
     };
-    // Each at a time of its own, as people do.
+    // Viewers act at different times, as people do.
     let mut part = 0;
     while !ended.is_finished() {
         for viewer in viewers.iter_mut().skip(part).step_by(PARTS) {

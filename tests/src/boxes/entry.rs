@@ -1,17 +1,17 @@
-//! What a sample entry says of its codec, rewritten.
+//! Rewrites the codec configuration in sample entries.
 
 use anyhow::{Context, Result, ensure};
 
 use super::movie::Track;
 
-/// Where the box `kind` lies in the sample entry `entry` (searched by its name: good enough for
-/// films we made ourselves).
+/// Returns the offset of the box `kind` in the sample entry `entry`. It is searched by name, which
+/// is good enough for films made by these tests.
 fn inner(entry: &[u8], kind: &[u8; 4]) -> Result<usize> {
     let at = entry.windows(4).position(|window| window == kind);
     Ok(at.with_context(|| format!("no {} in the sample entry", kind.escape_ascii()))? - 4)
 }
 
-/// Gives an H.264 track NAL lengths of `to` bytes (1, 2 or 4), in the samples and in `avcC`.
+/// Gives an H.264 track NAL length fields of `to` bytes (1, 2 or 4), in the samples and in `avcC`.
 pub fn set_nal_length(track: &mut Track, to: usize) -> Result<()> {
     for sample in &mut track.samples {
         let mut out = Vec::with_capacity(sample.data.len());
@@ -71,7 +71,8 @@ pub fn set_audio_config(track: &mut Track, config: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// A descriptor with this tag at the start of `bytes`: its whole length, and its body.
+/// Parses the descriptor with this tag at the start of `bytes`: returns its total length and its
+/// body.
 fn descriptor(bytes: &[u8], tag: u8) -> Result<(usize, &[u8])> {
     ensure!(
         bytes.first() == Some(&tag),

@@ -1,10 +1,10 @@
-//! A box writer for tests: takes an ordinary MP4 apart and puts it together again in ways that
-//! ffmpeg cannot be told to.
+//! A box writer for tests: takes an ordinary MP4 apart and reassembles it in ways that ffmpeg does
+//! not support.
 //!
 //! [`tree`] reads and writes boxes, [`movie`] turns the tables of a film into plain lists of
-//! samples, [`mod@write`] lays the lists out again ([`Layout`]), [`entry`] rewrites what sample
-//! entries say of their codec. It shares no line with the server's own reader: two that make the same mistake
-//! would prove nothing.
+//! samples, [`mod@write`] lays the lists out again ([`Layout`]), and [`entry`] rewrites the codec
+//! configuration in sample entries. The writer shares no code with the server's own reader, so that
+//! both cannot contain the same mistake.
 
 pub mod entry;
 pub mod movie;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::tree::{Node, header, u32_at, u64_at};
 
-/// A film taken apart.
+/// A film in parts.
 #[derive(Clone, Debug)]
 pub struct Movie {
     /// The `ftyp` box.
@@ -19,14 +19,14 @@ pub struct Movie {
     pub tracks: Vec<Track>,
 }
 
-/// A track taken apart.
+/// A track in parts.
 #[derive(Clone, Debug)]
 pub struct Track {
     /// `trak` without its sample tables and edit list.
     pub trak: Node,
     /// The handler: `vide`, `soun`, …
     pub handler: [u8; 4],
-    /// Ticks a second of durations and composition offsets.
+    /// Ticks per second, for durations and composition offsets.
     pub timescale: u32,
     /// The samples in decode order.
     pub samples: Vec<Sample>,
@@ -52,14 +52,14 @@ pub struct Sample {
 pub struct Edit {
     /// Length in ticks of the movie's timescale.
     pub duration: u64,
-    /// Where in the media the edit begins, in the track's ticks; -1 for an empty edit.
+    /// Start of the edit in the media, in the track's ticks; -1 for an empty edit.
     pub media_time: i64,
-    /// media_rate, 16.16.
+    /// media_rate, a 16.16 fixed-point number.
     pub rate: u32,
 }
 
 impl Movie {
-    /// Takes the film at `path` apart, with all its bytes.
+    /// Reads the film at `path` with all its bytes.
     pub fn read(path: &Path) -> Result<Movie> {
         let file = File::open(path).with_context(|| path.display().to_string())?;
         let len = file.metadata()?.len();
@@ -100,7 +100,7 @@ impl Movie {
         })
     }
 
-    /// Ticks a second of edit durations.
+    /// Ticks per second, for edit durations.
     pub fn timescale(&self) -> u32 {
         let mvhd = self
             .moov
@@ -111,7 +111,7 @@ impl Movie {
         u32_at(mvhd, if mvhd[0] == 1 { 20 } else { 12 })
     }
 
-    /// The first track with this handler.
+    /// Returns the first track with this handler.
     pub fn track(&mut self, handler: &[u8; 4]) -> &mut Track {
         self.tracks
             .iter_mut()
@@ -147,7 +147,7 @@ impl Track {
         })
     }
 
-    /// The first sample entry of `stsd`, a whole box.
+    /// Returns the first sample entry of `stsd`, a whole box.
     pub fn sample_entry(&self) -> &[u8] {
         &self
             .trak
@@ -168,7 +168,7 @@ impl Track {
         stsd.extend_from_slice(entry);
     }
 
-    /// Ticks of all samples together.
+    /// The total duration of all samples in ticks.
     pub fn duration(&self) -> u64 {
         self.samples
             .iter()
@@ -279,7 +279,7 @@ fn read_samples(stbl: &Node, file: &File) -> Result<Vec<Sample>> {
     Ok(samples)
 }
 
-/// The values of a table of (count, value) runs: `stts` and `ctts`.
+/// Expands a table of (count, value) runs: `stts` or `ctts`.
 fn runs(table: &Node) -> Result<Vec<u32>> {
     let bytes = table.bytes()?;
     let mut values = Vec::new();

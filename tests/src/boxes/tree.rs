@@ -5,26 +5,26 @@ use anyhow::{Context, Result, bail, ensure};
 /// A box.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// The box's four characters.
+    /// The box type, four characters.
     pub kind: [u8; 4],
-    /// What is in it.
+    /// The contents.
     pub body: Body,
 }
 
-/// A box's inside.
+/// The contents of a box.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// Bytes after the header, as they are (version and flags of a full box included).
+    /// Raw bytes after the header (with version and flags of a full box).
     Leaf(Vec<u8>),
-    /// Boxes.
+    /// Child boxes.
     Nodes(Vec<Node>),
 }
 
-/// The boxes that are looked into; all others stay as they are.
+/// The boxes that are parsed into children; all others stay raw bytes.
 const CONTAINERS: [&[u8; 4]; 6] = [b"moov", b"trak", b"mdia", b"minf", b"stbl", b"edts"];
 
-/// A box's header: its kind, where its body begins, and how long the whole box is.
-/// `None` for the length: to the end of the file.
+/// Parses a box header: returns its type, the offset of its body, and the length of the whole box.
+/// A length of `None` means: to the end of the file.
 pub fn header(bytes: &[u8]) -> Result<([u8; 4], usize, Option<u64>)> {
     let head: [u8; 8] = bytes.get(..8).context("box header cut off")?.try_into()?;
     let kind = [head[4], head[5], head[6], head[7]];
@@ -38,18 +38,18 @@ pub fn header(bytes: &[u8]) -> Result<([u8; 4], usize, Option<u64>)> {
     }
 }
 
-/// The 32-bit number at `at`, big endian.
+/// Reads the big-endian 32-bit number at `at`.
 pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// The 64-bit number at `at`, big endian.
+/// Reads the big-endian 64-bit number at `at`.
 pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
 impl Node {
-    /// A box of bytes.
+    /// Makes a box of raw bytes.
     pub fn leaf(kind: &[u8; 4], body: Vec<u8>) -> Node {
         Node {
             kind: *kind,
@@ -57,7 +57,7 @@ impl Node {
         }
     }
 
-    /// A box of boxes.
+    /// Makes a box of child boxes.
     pub fn of(kind: &[u8; 4], nodes: Vec<Node>) -> Node {
         Node {
             kind: *kind,
@@ -65,7 +65,7 @@ impl Node {
         }
     }
 
-    /// Reads the boxes that fill `bytes`.
+    /// Parses the boxes that fill `bytes`.
     pub fn parse_all(mut bytes: &[u8]) -> Result<Vec<Node>> {
         let mut nodes = Vec::new();
         while !bytes.is_empty() {
@@ -87,7 +87,7 @@ impl Node {
         Ok(nodes)
     }
 
-    /// Appends the box to `out`; with `wide`, it and all boxes in it have 64-bit sizes.
+    /// Appends the box to `out`; with `wide`, it and all its descendants get 64-bit sizes.
     pub fn write(&self, wide: bool, out: &mut Vec<u8>) {
         let start = out.len();
         let head = if wide { 16 } else { 8 };
@@ -104,7 +104,7 @@ impl Node {
         }
     }
 
-    /// The boxes in this one; none in a box of bytes.
+    /// The child boxes; empty for a box of raw bytes.
     pub fn nodes(&self) -> &[Node] {
         match &self.body {
             Body::Nodes(nodes) => nodes,
@@ -112,7 +112,7 @@ impl Node {
         }
     }
 
-    /// The boxes in this one, to change.
+    /// The child boxes, mutably.
     pub fn nodes_mut(&mut self) -> &mut Vec<Node> {
         match &mut self.body {
             Body::Nodes(nodes) => nodes,
@@ -120,7 +120,7 @@ impl Node {
         }
     }
 
-    /// The bytes of a box of bytes.
+    /// The contents of a box of raw bytes.
     pub fn bytes(&self) -> Result<&[u8]> {
         match &self.body {
             Body::Leaf(bytes) => Ok(bytes),
@@ -128,7 +128,7 @@ impl Node {
         }
     }
 
-    /// The bytes of a box of bytes, to change.
+    /// The contents of a box of raw bytes, mutably.
     pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
         match &mut self.body {
             Body::Leaf(bytes) => bytes,
@@ -136,7 +136,7 @@ impl Node {
         }
     }
 
-    /// The first box at a path of kinds below this one.
+    /// Returns the first box at a path of types below this one.
     pub fn find(&self, path: &[&[u8; 4]]) -> Option<&Node> {
         let (first, rest) = path.split_first()?;
         let node = self.nodes().iter().find(|node| node.kind == **first)?;
@@ -147,7 +147,7 @@ impl Node {
         }
     }
 
-    /// The same, to change.
+    /// Like `find`, mutably.
     pub fn find_mut(&mut self, path: &[&[u8; 4]]) -> Option<&mut Node> {
         let (first, rest) = path.split_first()?;
         let Body::Nodes(nodes) = &mut self.body else {
@@ -161,7 +161,7 @@ impl Node {
         }
     }
 
-    /// The box at a path that must be there.
+    /// Returns the box at a path, or an error if it is missing.
     pub fn need(&self, path: &[&[u8; 4]]) -> Result<&Node> {
         self.find(path).with_context(|| {
             let path: Vec<_> = path

@@ -1,4 +1,4 @@
-//! Lays a film out in a file, in the ways a [`Layout`] asks for.
+//! Writes a film to a file in the layout that a [`Layout`] describes.
 
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
@@ -10,30 +10,30 @@ use anyhow::{Result, ensure};
 use super::movie::{Edit, Movie, Track};
 use super::tree::Node;
 
-/// How a film is laid out.
+/// The layout of a film.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// `moov` before the media data.
+    /// Whether `moov` comes before the media data.
     pub moov_first: bool,
     /// The order of the chunks in the file.
     pub order: Order,
-    /// Number of `mdat` boxes, with a `free` box between two.
+    /// The number of `mdat` boxes, with a `free` box between two.
     pub mdats: usize,
-    /// 64-bit sizes at every box.
+    /// Whether every box has a 64-bit size.
     pub wide: bool,
-    /// `co64` in place of `stco`.
+    /// Whether `co64` replaces `stco`.
     pub co64: bool,
-    /// The last box says "to the end of the file" (size 0).
+    /// Whether the last box extends to the end of the file (size 0).
     pub to_eof: bool,
-    /// Bytes never written in the middle of the media data.
+    /// The size of a hole in the middle of the media data, in bytes that are never written.
     pub hole: u64,
     /// How sample sizes are written.
     pub sizes: Sizes,
     /// How composition offsets are written.
     pub ctts: Ctts,
-    /// `stss` is left out though not every sample is marked as sync.
+    /// Whether `stss` is left out although not every sample is a sync sample.
     pub no_stss: bool,
-    /// How often the tables go through the same media data.
+    /// How many times the tables cover the same media data.
     pub repeat: usize,
 }
 
@@ -44,9 +44,9 @@ pub enum Order {
     Interleaved,
     /// One sample of each track in turn, each its own chunk.
     Samples,
-    /// A whole track after the other.
+    /// One whole track after the other.
     Apart,
-    /// Half-second chunks in an order made from this seed.
+    /// Half-second chunks in a random order made from this seed.
     Shuffled(u64),
 }
 
@@ -55,16 +55,16 @@ pub enum Order {
 pub enum Sizes {
     /// `stsz`.
     Stsz,
-    /// `stz2` with as many bits a size: 4, 8, or 16.
+    /// `stz2` with this many bits per size: 4, 8 or 16.
     Stz2(u8),
 }
 
 /// How composition offsets are written.
 #[derive(Clone, Copy, Debug)]
 pub enum Ctts {
-    /// Version 1 where one is negative, else 0.
+    /// Version 1 if one is negative, otherwise 0.
     Auto,
-    /// Version 0 though some are negative, as QuickTime and others wrote them.
+    /// Version 0 although some are negative, as QuickTime and other software wrote them.
     SignedV0,
     /// Version 1.
     V1,
@@ -88,7 +88,7 @@ impl Default for Layout {
     }
 }
 
-/// A run of samples that lie beside each other.
+/// A run of adjacent samples.
 struct Chunk {
     track: usize,
     samples: Range<usize>,
@@ -163,7 +163,7 @@ pub fn write(movie: &Movie, layout: &Layout, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What lies between two `mdat` boxes.
+/// The `free` box between two `mdat` boxes.
 const FREE: [u8; 16] = *b"\0\0\0\x10freejunkjunk";
 
 struct Mdat {
@@ -176,7 +176,7 @@ fn wide_mdat(layout: &Layout) -> bool {
     layout.wide || layout.hole > 0
 }
 
-/// Cuts the tracks into chunks, in the order of the tables.
+/// Divides the tracks into chunks, in the order of the tables.
 fn chunks(movie: &Movie, order: Order) -> Vec<Chunk> {
     let mut all = Vec::new();
     for (number, track) in movie.tracks.iter().enumerate() {
@@ -197,7 +197,7 @@ fn chunks(movie: &Movie, order: Order) -> Vec<Chunk> {
     all
 }
 
-/// The order of the chunks in the file, as indices into `chunks`.
+/// Returns the order of the chunks in the file, as indices into `chunks`.
 fn physical(chunks: &[Chunk], order: Order) -> Vec<usize> {
     let mut all: Vec<usize> = (0..chunks.len()).collect();
     match order {
@@ -226,7 +226,7 @@ fn physical(chunks: &[Chunk], order: Order) -> Vec<usize> {
     all
 }
 
-/// Gives every chunk its offset; the first `mdat` begins at `at`.
+/// Assigns every chunk its offset; the first `mdat` begins at `at`.
 fn place(
     movie: &Movie,
     layout: &Layout,
@@ -268,7 +268,7 @@ fn place(
     mdats
 }
 
-/// The whole `moov` box.
+/// Builds the whole `moov` box.
 fn moov(movie: &Movie, layout: &Layout, chunks: &[Chunk]) -> Result<Vec<u8>> {
     let mut moov = movie.moov.clone();
     let scale = u64::from(movie.timescale());
@@ -306,8 +306,8 @@ fn moov(movie: &Movie, layout: &Layout, chunks: &[Chunk]) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Writes a duration into a full box that holds it at `at` (version 0; creation and modification
-/// time before it are wider in version 1, and so is the duration).
+/// Writes a duration into a full box that has it at `at` in version 0. In version 1 the duration,
+/// and the creation and modification times before it, are wider.
 fn set_duration(node: &mut Node, at: usize, duration: u64) {
     let bytes = node.bytes_mut();
     match bytes[0] {
@@ -411,7 +411,7 @@ fn elst(edits: &[Edit]) -> Node {
     Node::leaf(b"elst", bytes)
 }
 
-/// A full box of version 0 with a count and as many entries.
+/// Builds a full box of version 0: the number of entries, then the entries.
 fn table(kind: &[u8; 4], entries: impl Iterator<Item = Vec<u8>>) -> Node {
     let mut bytes = vec![0; 8];
     let mut count = 0u32;
@@ -423,7 +423,7 @@ fn table(kind: &[u8; 4], entries: impl Iterator<Item = Vec<u8>>) -> Node {
     Node::leaf(kind, bytes)
 }
 
-/// `stts` or `ctts`: runs of equal values.
+/// Builds `stts` or `ctts` from runs of equal values.
 fn run_table(kind: &[u8; 4], version: u8, values: impl Iterator<Item = u32>) -> Node {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for value in values {

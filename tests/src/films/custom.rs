@@ -1,4 +1,4 @@
-//! Films that ffmpeg cannot be told to make: taken apart and laid out again.
+//! Films that ffmpeg cannot make: taken apart and laid out again.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use crate::boxes::entry::{set_audio_config, set_nal_length};
 use crate::boxes::{Ctts, Edit, Layout, Movie, Order, Sizes, write};
 
-/// Makes the film at the first path into one at the second.
+/// Makes a film at the second path from the one at the first.
 pub(super) type With = fn(&Path, &Path) -> Result<()>;
 
 fn layout(from: &Path, to: &Path, layout: Layout) -> Result<()> {
@@ -133,7 +133,7 @@ pub(super) fn stz2_16(from: &Path, to: &Path) -> Result<()> {
 pub(super) fn stz2_8(from: &Path, to: &Path) -> Result<()> {
     let mut movie = Movie::read(from)?;
     for track in &mut movie.tracks {
-        // The encoder's first frames hold its bit reservoir: leave out what does not fit.
+        // The encoder's first frames contain its bit reservoir: leave out those that are too large.
         track.samples.retain(|sample| sample.data.len() < 256);
         ensure!(
             track.samples.len() > 100,
@@ -154,7 +154,7 @@ pub(super) fn stz2_4(from: &Path, to: &Path) -> Result<()> {
     let mut movie = Movie::read(from)?;
     for track in &mut movie.tracks {
         track.samples.retain(|sample| sample.data.len() < 16);
-        // An odd number: the last byte holds one size.
+        // An odd number, so that the last byte contains only one size.
         track.samples.truncate((track.samples.len() - 1) | 1);
         ensure!(
             track.samples.len() > 30,
@@ -218,7 +218,7 @@ pub(super) fn priming_2112(from: &Path, to: &Path) -> Result<()> {
 }
 
 pub(super) fn edit_in_two(from: &Path, to: &Path) -> Result<()> {
-    // The first second, then from the third on: what lies between is not to be shown.
+    // The first second, then everything from second 3: what lies between is not shown.
     let mut movie = Movie::read(from)?;
     let scale = u64::from(movie.timescale());
     for track in &mut movie.tracks {
@@ -284,7 +284,8 @@ pub(super) fn edit_dwell(from: &Path, to: &Path) -> Result<()> {
     })
 }
 
-/// Gives one track the edits made from its length and the movie's timescale (both in the latter's ticks).
+/// Gives one track the edits that `make` returns for its length and the movie's timescale (both in
+/// ticks of the movie).
 fn edits(
     from: &Path,
     to: &Path,
@@ -328,8 +329,7 @@ fn he_aac(from: &Path, to: &Path, config: &[u8]) -> Result<()> {
 }
 
 pub(super) fn two_hours(from: &Path, to: &Path) -> Result<()> {
-    // Eight seconds are exactly 192 pictures and 375 sound frames; the tables go through them
-    // 900 times.
+    // Eight seconds are exactly 192 pictures and 375 audio frames; the tables cover them 900 times.
     let mut movie = Movie::read(from)?;
     movie.track(b"vide").samples.truncate(192);
     movie.track(b"soun").samples.truncate(375);

@@ -1,4 +1,4 @@
-//! Matroska films that ffmpeg cannot be told to make: frames that are stored without what they begin with.
+//! Matroska films that ffmpeg cannot make: header stripping removes the first bytes of each frame.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,10 +16,10 @@ const CUES: u32 = 0x1c53_bb6b;
 const SIMPLE_BLOCK: u32 = 0xa3;
 const BLOCK_GROUP: u32 = 0xa0;
 const BLOCK: u32 = 0xa1;
-/// Bytes of a block before its frame: track, time, flags.
+/// The bytes of a block before its frame: track, time, flags.
 const BLOCK_HEAD: usize = 4;
 
-/// Without what all frames of a track begin with, as mkvmerge wrote all films once.
+/// Strips the bytes with which all frames of a track begin, as mkvmerge once did by default.
 pub(super) fn stripped(from: &Path, to: &Path) -> Result<()> {
     let bytes = fs::read(from)?;
     let mut heads = BTreeMap::new();
@@ -31,7 +31,7 @@ pub(super) fn stripped(from: &Path, to: &Path) -> Result<()> {
     Ok(fs::write(to, without(&bytes, &heads)?)?)
 }
 
-/// An element's number and body, and what follows it.
+/// Splits off an element: returns its ID, its body, and the bytes after it.
 fn element(bytes: &[u8]) -> Result<(u32, &[u8], &[u8])> {
     let (id, rest) = number(bytes, false)?;
     let (size, rest) = number(rest, true)?;
@@ -41,7 +41,7 @@ fn element(bytes: &[u8]) -> Result<(u32, &[u8], &[u8])> {
     Ok((id as u32, body, rest))
 }
 
-/// A number of one to eight bytes, with or without the mark of its length.
+/// Splits off a number of one to eight bytes, with or without its length marker.
 fn number(bytes: &[u8], unmarked: bool) -> Result<(u64, &[u8])> {
     let first = *bytes.first().context("a number is cut off")?;
     let len = first.leading_zeros() as usize + 1;
@@ -60,7 +60,7 @@ fn written(id: u32, body: &[u8]) -> Vec<u8> {
     [&id[start..], &size.to_be_bytes(), body].concat()
 }
 
-/// Finds what all frames of each track begin with, at most 255 bytes.
+/// Finds the common first bytes of each track's frames, at most 255.
 fn find_heads(mut bytes: &[u8], heads: &mut BTreeMap<u8, Vec<u8>>) -> Result<()> {
     while !bytes.is_empty() {
         let (id, body, rest) = element(bytes)?;
@@ -83,7 +83,8 @@ fn find_heads(mut bytes: &[u8], heads: &mut BTreeMap<u8, Vec<u8>>) -> Result<()>
     Ok(())
 }
 
-/// The elements, without that at the beginning of frames, and without the tables that say where in the file something is.
+/// Returns the elements without the stripped bytes of frames, and without the tables of file
+/// positions.
 fn without(mut bytes: &[u8], heads: &BTreeMap<u8, Vec<u8>>) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     while !bytes.is_empty() {

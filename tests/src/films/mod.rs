@@ -1,9 +1,9 @@
 //! Films made to order.
 //!
-//! `recipes` and `uncompressed` list them: each is made by ffmpeg, or by taking another apart and putting it together
-//! again ([`crate::boxes`]). A film is made once into `target/films/KEY/NAME.mp4`, where the key is a
-//! hash over its recipe, so that another run finds it and a changed recipe makes it anew. A lock
-//! file a film keeps tests that run beside each other from making it twice.
+//! `recipes` and `uncompressed` list them: each is made by ffmpeg, or by taking another film apart
+//! and reassembling it ([`crate::boxes`]). A film is made once, as `target/films/KEY/NAME.mp4`. The
+//! key is a hash of its recipe, so that later runs find the film, and a changed recipe makes a new
+//! one. A lock file per film keeps concurrent tests from making it twice.
 
 mod custom;
 mod matroska;
@@ -23,18 +23,18 @@ use anyhow::{Context, Result, ensure};
 /// A film made to order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Film {
-    /// Where it lies.
+    /// Its file.
     pub path: PathBuf,
-    /// Its name: the path's last part without extension.
+    /// Its name: the file name without the extension.
     pub name: &'static str,
     /// What is special about it.
     pub what: &'static str,
-    /// How much a player must be able to do for it.
+    /// What a player has to support to play it.
     pub kind: FilmKind,
 }
 
 impl Film {
-    /// Whether it is an MP4 file, of which ffprobe tells where each sample lies.
+    /// Whether it is an MP4 file, for which ffprobe reports the position of each sample.
     pub fn is_mp4(&self) -> bool {
         self.path.extension().is_some_and(|extension| {
             !["mkv", "ts", "m2ts", "mpg"]
@@ -52,7 +52,7 @@ impl Film {
         })
     }
 
-    /// Options by which ffmpeg reads all of its frames, whatever is to be shown of them.
+    /// The options with which ffmpeg reads all frames, including those that are not shown.
     pub fn read_whole(&self) -> &'static [&'static str] {
         match self.is_mp4() {
             true => &["-ignore_editlist", "1"],
@@ -61,18 +61,19 @@ impl Film {
     }
 }
 
-/// What can be asked of a film.
+/// What can be expected of a film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilmKind {
-    /// Every track goes over every protocol.
+    /// Every track can be played over every protocol.
     Plain,
-    /// A codec of it has no RTP payload format, or one that ffmpeg does not know.
+    /// One of its codecs has no RTP payload format, or one that ffmpeg does not support.
     NotRtp,
-    /// Its samples do not lie in the file as they are played: an MPEG transport stream, or Matroska without what frames begin with.
+    /// It is played from a view, as its samples are stored in another form than they are played: an
+    /// MPEG transport or program stream, or Matroska with header stripping.
     Viewed,
-    /// Sound of it is uncompressed: its samples are others for every tool.
+    /// Its audio is uncompressed: every tool divides it into different samples.
     Uncompressed,
-    /// Too long or too big for a test that plays it through.
+    /// Too long or too large for a test that plays it to the end.
     Big,
 }
 
@@ -86,16 +87,16 @@ struct Recipe {
 }
 
 enum Make {
-    /// ffmpeg with these arguments before the name of the output; see `recipes.rs` for the words
-    /// that begin with `@`.
+    /// By ffmpeg with these arguments, followed by the name of the output. For words that begin
+    /// with `@`, see `recipes.rs`.
     Ffmpeg(&'static str),
-    /// Another film taken apart and written anew to the path.
+    /// By rewriting another film to the path.
     Rewrap(&'static str, fn(&Path, &Path) -> Result<()>),
     /// A file of `tests/data`.
     Data(&'static str),
 }
 
-/// Changes of these files make the films anew that they make.
+/// The sources of the code that makes films. If they change, these films are made again.
 const WRITER: [&str; 7] = [
     include_str!("custom.rs"),
     include_str!("matroska.rs"),
@@ -106,14 +107,14 @@ const WRITER: [&str; 7] = [
     include_str!("../boxes/entry.rs"),
 ];
 
-/// The film `name`, made if it is not there.
+/// Returns the film `name`, and makes it if it does not exist.
 ///
-/// Panics when there is no such film or it cannot be made: a test can do nothing else.
+/// Panics if there is no recipe for it or it cannot be made: a test cannot go on without it.
 pub fn film(name: &str) -> Film {
     make(name).unwrap_or_else(|error| panic!("film {name}: {error:#}"))
 }
 
-/// All films, made if they are not there, on all cores.
+/// Returns all films, and makes those that do not exist, on all cores.
 pub fn all() -> Vec<Film> {
     let names: Vec<&str> = recipes().map(|recipe| recipe.name).collect();
     let next = AtomicUsize::new(0);
@@ -129,28 +130,29 @@ pub fn all() -> Vec<Film> {
     names.into_iter().map(film).collect()
 }
 
-/// All films whose samples lie in the file as they are played, and that are neither too long nor too big to be played through.
+/// Returns all films that are played from the file itself and are short and small enough to be
+/// played to the end.
 pub fn playable() -> Vec<Film> {
     let mut films = all();
     films.retain(|film| matches!(film.kind, FilmKind::Plain | FilmKind::NotRtp));
     films
 }
 
-/// All films whose samples do not lie in the file as they are played.
+/// Returns all films that are played from a view.
 pub fn viewed() -> Vec<Film> {
     let mut films = all();
     films.retain(|film| film.kind == FilmKind::Viewed);
     films
 }
 
-/// All films with uncompressed sound.
+/// Returns all films with uncompressed audio.
 pub fn uncompressed() -> Vec<Film> {
     let names = uncompressed::RECIPES.iter().map(|recipe| recipe.name);
     names.map(film).collect()
 }
 
-/// A directory with these films under their names, by hard link, for a server to serve; it is
-/// removed with the value.
+/// Makes a directory with hard links to these films under their names, for a server to serve. It is
+/// removed when dropped.
 pub fn library(names: &[&str]) -> tempfile::TempDir {
     let dir = temp_dir("library");
     for name in names {
@@ -161,8 +163,8 @@ pub fn library(names: &[&str]) -> tempfile::TempDir {
     dir
 }
 
-/// A new directory below the build's, on the file system of the films; it is removed with the
-/// value.
+/// Makes a directory inside the build's directory, on the file system of the films. It is removed
+/// when dropped.
 pub fn temp_dir(prefix: &str) -> tempfile::TempDir {
     let parent = target_dir().join("test-tmp");
     fs::create_dir_all(&parent).expect("a directory for temporary files");
@@ -190,7 +192,7 @@ fn recipe(name: &str) -> Result<&'static Recipe> {
         .context("no such film")
 }
 
-/// A hash over everything the film is made from.
+/// Returns a hash of everything from which the film is made.
 fn key(recipe: &Recipe) -> Result<u64> {
     let mut text = vec![recipe.name.to_owned()];
     match recipe.make {
@@ -255,7 +257,7 @@ fn make(name: &str) -> Result<Film> {
     Ok(film)
 }
 
-/// The arguments of a recipe with its abbreviations written out.
+/// Splits a recipe's arguments into words and expands its abbreviations.
 fn words(arguments: &str) -> Vec<String> {
     let short = recipes::SHORT.into_iter().chain([uncompressed::SHORT]);
     let short: HashMap<_, _> = short.collect();

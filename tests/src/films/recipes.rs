@@ -1,7 +1,7 @@
-//! Which films there are.
+//! The list of films.
 //!
-//! Words in ffmpeg's arguments: those of [`SHORT`] stand for what is beside them, `@film:NAME` is the
-//! path of another film, `@data:FILE` that of a file in `tests/data`.
+//! Words in ffmpeg's arguments: those in [`SHORT`] stand for the text beside them, `@film:NAME` for
+//! the path of another film, `@data:FILE` for the path of a file in `tests/data`.
 
 use super::FilmKind::{Big, NotRtp, Plain, Viewed};
 use super::Make::{Data, Ffmpeg, Rewrap};
@@ -259,7 +259,7 @@ pub(super) const RECIPES: &[Recipe] = &[
         "the packets of MPEG-1, and the paper's picture: 352 × 288, 25 a second",
         "@picture @sound -s 352x288 -c:v mpeg1video -g 12 -bf 2 -b:v 1150k -c:a mp2 -b:a 224k -f mpeg",
     ),
-    // How the file is laid out.
+    // The layout of the file.
     made("progressive", "moov after mdat", "@both @plain"),
     made(
         "faststart",
@@ -359,7 +359,7 @@ pub(super) const RECIPES: &[Recipe] = &[
     ),
     rewrapped("stz2_8", "sizes in 8 bits", "tiny_sound", custom::stz2_8),
     rewrapped("stz2_4", "sizes in 4 bits", "tiniest_sound", custom::stz2_4),
-    // Sync samples and order.
+    // Sync samples and their order.
     made(
         "seeks",
         "40 s with GOPs of uneven length",
@@ -474,7 +474,7 @@ pub(super) const RECIPES: &[Recipe] = &[
         "30000/1001 pictures a second, 44.1 kHz",
         "-f lavfi -i testsrc2=size=320x180:rate=30000/1001:duration=5 -f lavfi -i aevalsrc=0.3*sin(2*PI*(300+100*t)*t):s=44100:d=5 @plain",
     ),
-    // Which tracks.
+    // Sets of tracks.
     made("audio_only", "no picture", "@sound -ac 2 @aac"),
     made("video_only", "no sound", "@picture @x264"),
     made(
@@ -643,7 +643,7 @@ pub(super) const RECIPES: &[Recipe] = &[
         extension: "mp4",
         make: Data("bbb_prog_10s.mp4"),
     },
-    // For load.
+    // For load tests.
     Recipe {
         name: "two_hours",
         what: "172,800 pictures and 337,500 sound frames",

@@ -1,11 +1,11 @@
-//! Transport streams that ffmpeg cannot be told to make: packets of one are laid out again.
+//! Transport streams that ffmpeg cannot make: packets of another stream are laid out again.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
 
-/// Bytes of a packet.
+/// The size of a packet in bytes.
 const PACKET: usize = 188;
 
 fn packets(from: &Path) -> Result<Vec<[u8; PACKET]>> {
@@ -15,7 +15,7 @@ fn packets(from: &Path) -> Result<Vec<[u8; PACKET]>> {
     Ok(packets.to_vec())
 }
 
-/// With the time of each before it, as on Blu-ray discs.
+/// Puts a timestamp before each packet, as on Blu-ray discs.
 pub(super) fn timed(from: &Path, to: &Path) -> Result<()> {
     let packets = packets(from)?.into_iter().zip(0u32..);
     let bytes: Vec<u8> = packets
@@ -24,7 +24,7 @@ pub(super) fn timed(from: &Path, to: &Path) -> Result<()> {
     Ok(fs::write(to, bytes)?)
 }
 
-/// With room for error correction after each.
+/// Adds space for error correction after each packet.
 pub(super) fn corrected(from: &Path, to: &Path) -> Result<()> {
     let packets = packets(from)?.into_iter();
     let bytes: Vec<u8> = packets
@@ -33,7 +33,7 @@ pub(super) fn corrected(from: &Path, to: &Path) -> Result<()> {
     Ok(fs::write(to, bytes)?)
 }
 
-/// Cut out of a longer one: it begins and ends in the middle of a picture.
+/// Cuts a part out of a longer stream: it begins and ends in the middle of a picture.
 pub(super) fn cut(from: &Path, to: &Path) -> Result<()> {
     let packets = packets(from)?;
     let (start, end) = (packets.len() / 10 + 3, packets.len() * 9 / 10);

@@ -1,10 +1,11 @@
-//! Films with uncompressed sound. Every tool cuts that into other pieces, so that what arrives is compared as one run of numbers.
+//! Films with uncompressed audio. Every tool divides it into different pieces, so tests compare the
+//! audio that arrives as one sequence of numbers.
 
 use super::FilmKind::Uncompressed;
 use super::Make::Ffmpeg;
 use super::Recipe;
 
-/// Two channels that differ, and never repeat.
+/// Two channels that differ from each other and never repeat.
 pub(super) const SHORT: (&str, &str) = (
     "@stereo",
     "-f lavfi -i aevalsrc=0.3*sin(2*PI*(300+100*t)*t)|0.2*sin(2*PI*(900-70*t)*t):s=48000:d=5",

@@ -1,4 +1,4 @@
-//! Films and disks that break while somebody watches.
+//! Films and disks that break while viewers watch.
 
 use std::fs;
 use std::io::{BufReader, Read, Write};
@@ -15,13 +15,13 @@ use reelway_tests::wait::Deadline;
 
 use super::{says, seconds};
 
-/// Bytes of media in an RTP packet that a film must hold as they are: of its payload what lies
-/// behind every header.
+/// Returns the media bytes of an RTP packet that must occur unchanged in the film: its payload
+/// after any payload header.
 fn media(rtp: &Rtp) -> Vec<u8> {
     rtp.payload[rtp.payload.len().min(20)..].to_vec()
 }
 
-/// Whether a film has these bytes at or after `from`; where.
+/// Returns the position of these bytes in the film, at or after `from`.
 fn find(film: &[u8], bytes: &[u8], from: usize) -> Option<usize> {
     let first = *bytes.first()?;
     let mut at = from;
@@ -35,7 +35,8 @@ fn find(film: &[u8], bytes: &[u8], from: usize) -> Option<usize> {
     None
 }
 
-/// Plays a film over TCP until its end or `limit`; the media that came, and whether BYE did.
+/// Plays a film over TCP until its end or `limit`. Returns the media that arrived, and whether
+/// there was a BYE.
 fn play(
     server: &Server,
     title: &str,
@@ -71,14 +72,14 @@ fn play(
     (came, bye)
 }
 
-/// All that came is of this film.
+/// Fails unless everything that arrived is from this film.
 #[track_caller]
 fn is_of(film: &[u8], came: &[Vec<u8>]) {
-    // Pictures and sound lie beside each other: look near the last find first.
+    // Video and audio are interleaved: search near the last position first.
     let mut near = 0usize;
     for bytes in came.iter().filter(|bytes| bytes.len() > 60) {
-        // Forty bytes are enough to know them; where several frames lie in one packet, headers may
-        // lie between the first of them.
+        // Forty bytes identify a piece. If a packet has several frames, headers may lie between the
+        // first of them, so the last forty bytes are tried, too.
         let found = [&bytes[..40], &bytes[bytes.len() - 40..]]
             .into_iter()
             .find_map(|bytes| {
@@ -91,7 +92,7 @@ fn is_of(film: &[u8], came: &[Vec<u8>]) {
 #[test]
 fn a_film_replaced_while_it_plays_ends_with_a_reason_and_never_shows_the_other() {
     let original = fs::read(films::film("load").path).expect("the film");
-    // Another film of the same length: nothing but the bytes tells them apart.
+    // A film of the same length: it differs only in its bytes.
     let other: Vec<u8> = original.iter().map(|byte| !byte).collect();
     for in_place in [true, false] {
         let dir = temp_dir("films");
@@ -117,7 +118,7 @@ fn a_film_replaced_while_it_plays_ends_with_a_reason_and_never_shows_the_other()
                 "the viewer did not end: {} packets",
                 came.len()
             );
-            // Whoever notices first says it: the reader of its blocks, or who watches the directory.
+            // Reported by the first to notice, either the block reader or the directory's watcher.
             server.wait_for_log(&["session ended", "replaced"], seconds(5));
         }
     }
@@ -173,7 +174,7 @@ fn a_disk_that_breaks_in_the_middle_ends_its_viewers_with_file_and_byte() {
         .start();
     server.wait_indexed();
     let original = fs::read(&film.path).expect("the film");
-    // About six seconds into the film.
+    // This is about six seconds into the film.
     let (came, _) = play(&server, "load", seconds(15), || disk.break_from(3 << 20));
     is_of(&original, &came);
     assert!(
@@ -184,7 +185,7 @@ fn a_disk_that_breaks_in_the_middle_ends_its_viewers_with_file_and_byte() {
     let line = server.wait_for_log(&["load.mp4", "byte"], seconds(5));
     says(&line, &["error"]);
 
-    // Over HTTP the download breaks off.
+    // Over HTTP, the download is cut off.
     let mut stream = TcpStream::connect(server.http).expect("a connection");
     let request = format!(
         "GET /load/file HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
@@ -202,7 +203,7 @@ fn a_disk_that_breaks_in_the_middle_ends_its_viewers_with_file_and_byte() {
         came.len()
     );
 
-    // The disk is well again: so is the film.
+    // Once the disk works again, the film can be played again.
     disk.break_from(u64::MAX);
     let mut client = Client::connect(server.rtsp).expect("a connection");
     client.setup_tcp(&server.rtsp_url("load")).expect("SETUP");
@@ -226,7 +227,7 @@ fn a_damaged_picture_is_left_out_over_rtsp_and_the_film_goes_on_to_its_end() {
     let index = index_with(read, film.len() as u64, IndexOptions::default()).expect("an index");
     let (pictures, _) = index.title.video().expect("pictures");
     let damaged = index.tables[pictures].iter().nth(30).expect("a picture");
-    // Where the length of its first NAL unit stands.
+    // Overwrites the length of its first NAL unit.
     film[damaged.offset as usize..][..4].fill(0x7f);
     let dir = temp_dir("films");
     fs::write(dir.path().join("film.mp4"), &film).expect("a film");

@@ -1,5 +1,5 @@
-//! Things that go wrong in real houses: each has its own message, and the server goes on for the
-//! others. The guide's troubleshooting page has a line for each.
+//! Things that go wrong in real installations: each has a message of its own, and the server goes
+//! on for other viewers. The guide's troubleshooting page has a line for each.
 
 mod breaking;
 
@@ -21,7 +21,7 @@ fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-/// A directory with one film, for everybody to read.
+/// Makes a directory with one film that everybody may read.
 fn one_film() -> tempfile::TempDir {
     let dir = temp_dir("films");
     fs::copy(films::film("progressive").path, dir.path().join("film.mp4")).expect("a copy");
@@ -41,13 +41,13 @@ fn encoded(title: &str) -> String {
     title.bytes().map(byte).collect()
 }
 
-/// The films that the API shows, by title.
+/// The films that the API lists.
 fn shown(server: &Server) -> Vec<Value> {
     let answer = server.get("/api/films?per_page=200").json();
     answer["films"].as_array().expect("a list").clone()
 }
 
-/// Waits until a film is in a state; the film as the API shows it.
+/// Waits until a film is in a state, and returns the film as the API shows it.
 #[track_caller]
 fn wait_for_state(server: &Server, title: &str, state: &str) -> Value {
     let film = || {
@@ -59,7 +59,7 @@ fn wait_for_state(server: &Server, title: &str, state: &str) -> Value {
     found.unwrap_or_else(|| panic!("{title} does not become {state}: {:?}", film()))
 }
 
-/// A server that must not start: its exit code and what it said.
+/// Starts a server that must fail: checks its exit code and returns its log.
 #[track_caller]
 fn refuses(options: Options) -> String {
     let mut server = options.spawn();
@@ -129,7 +129,7 @@ fn a_port_that_is_taken_is_named() {
     ] {
         let said = refuses(Options::new(dir.path()).set(key, port));
         says(&said, &[&port.to_string(), "in use"]);
-        // What to do.
+        // The message says what to do.
         says(&said, &["choose"]);
     }
 }
@@ -158,11 +158,12 @@ fn a_film_without_a_track_to_play_is_listed_with_the_reason() {
     };
     wait_for_state(&server, "film", "ready");
     says(&reason("odd", "unplayable"), &["zzzz"]);
-    // What has just been written may still grow; once it has rested, it is what it is.
+    // A file that was just written may still grow; after it has been unchanged for a while, its
+    // state is final.
     says(&reason("text", "unplayable"), &["mp4", "ffmpeg"]);
     says(&reason("half", "not_ready"), &["copied"]);
     assert!(!reason("empty", "not_ready").is_empty());
-    // Each protocol answers with the reason.
+    // Each protocol responds with the reason.
     let mut client = Client::connect(server.rtsp).expect("a connection");
     for (title, word) in [("odd", "zzzz"), ("text", "mp4"), ("half", "copied")] {
         let answer = client
@@ -179,7 +180,7 @@ fn a_film_without_a_track_to_play_is_listed_with_the_reason() {
         );
         says(&answer.text(), &[word]);
     }
-    // The half-copied film becomes ready by itself.
+    // The half-copied film becomes ready on its own.
     fs::write(dir.path().join("half.mp4"), &whole).expect("a file");
     wait_for_state(&server, "half", "ready");
 }
@@ -222,7 +223,7 @@ fn links_that_go_in_a_circle_are_passed_over() {
         .filter(|film| film["state"] == "ready")
         .collect();
     assert_eq!(ready.len(), 1, "the film is there once: {ready:?}");
-    // A link to itself is told; a folder that is entered again through a link is no loss.
+    // A link to itself is reported; a folder that is reached again through a link is not an error.
     server.wait_for_log(&["self.mp4", "symbolic links"], seconds(5));
     server.wait_for_log(&["dangling.mp4", "No such file"], seconds(5));
 }
@@ -310,7 +311,7 @@ fn two_films_of_one_title_keep_their_extensions() {
     }
 }
 
-/// A file system that is mounted; unmounted when dropped.
+/// A mounted file system, which is unmounted when dropped.
 struct Mounted<'a>(&'a Path);
 
 impl Drop for Mounted<'_> {
@@ -346,7 +347,7 @@ fn a_state_directory_that_cannot_be_written_is_named() {
             &["index files cannot be written", &name, reason, "--state"],
             seconds(5),
         );
-        // Films play without an index file.
+        // Films can be played without index files.
         wait_for_state(&server, "film", "ready");
         let mut client = Client::connect(server.rtsp).expect("a connection");
         assert_eq!(
@@ -369,7 +370,7 @@ fn a_wrong_key_of_the_configuration_is_named_with_file_and_line() {
     );
 }
 
-/// A server that must not start, with this exit code or 1.
+/// Starts a server that must fail with this exit code or 1.
 #[track_caller]
 fn refuses_with(code: i32, options: Options) -> String {
     let mut server = options.spawn();
@@ -400,7 +401,7 @@ fn a_kernel_without_virtual_servers_is_told_with_its_module() {
     let nowhere = temp_dir("nowhere");
     for arguments in [&direct[..], &["director", "try", film]] {
         let mut command = Command::new(reelway_tests::server::binary());
-        // Not in the repository, where the lab would have such a kernel.
+        // Runs outside the repository, where the lab would find a kernel with IPVS.
         command.args(arguments).current_dir(nowhere.path());
         let ran = reelway_tests::players::run(command, seconds(20));
         assert_eq!(ran.status.and_then(|status| status.code()), Some(1));

@@ -1,4 +1,4 @@
-//! Chapters, as ffprobe has them.
+//! Chapters, compared with ffprobe's.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use reelway_tests::films;
 
 use crate::index;
 
-/// What ffmpeg is given: chapters with a name, with one in other letters, and without.
+/// The input for ffmpeg: chapters with a name, with a non-ASCII one, and without.
 const CHAPTERS: &str = ";FFMETADATA1\n\
     [CHAPTER]\nTIMEBASE=1/1000\nSTART=0\nEND=1000\ntitle=Opening\n\
     [CHAPTER]\nTIMEBASE=1/1000\nSTART=1000\nEND=2520\ntitle=Über Größen: 日本\n\
@@ -25,7 +25,7 @@ fn ffmpeg(arguments: &[&str], output: &Path) {
     assert!(status.success(), "{arguments:?}");
 }
 
-/// Starts in milliseconds since the first picture, and names, as ffprobe says them.
+/// Returns ffprobe's chapters: starts in milliseconds since the first picture, and names.
 fn probed(film: &Path) -> Vec<(i64, Option<String>)> {
     let output = Command::new("ffprobe")
         .args([
@@ -81,7 +81,8 @@ fn chapters_are_those_that_ffprobe_finds() {
         "-t",
         "4",
     ];
-    // Nero's list and a track of text, the track alone, the list alone, QuickTime's own, Matroska.
+    // Nero's list and a text track, the track alone, the list alone, QuickTime's chapters,
+    // Matroska.
     let containers: [(&str, &[&str]); 5] = [
         ("both.mp4", &[]),
         ("track.mp4", &["-movflags", "+disable_chpl"]),
@@ -94,12 +95,12 @@ fn chapters_are_those_that_ffprobe_finds() {
         ffmpeg(&[&copy[..], more].concat(), &path);
         let index = index(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
         let found = index.title.chapters.iter().map(|Chapter { start, name }| {
-            // MP4 counts in units of 100 ns, Matroska in ns, tracks in their own.
+            // MP4 counts in units of 100 ns, Matroska in ns, tracks in their own timescale.
             ((*start + 500_000) / 1_000_000, name.clone())
         });
         let found: Vec<_> = found.collect();
         assert_eq!(found, probed(&path), "{name}");
-        // ffmpeg leaves chapters without a name out of tracks.
+        // ffmpeg leaves unnamed chapters out of tracks.
         assert!(found.len() >= 2, "{name}: {found:?}");
         assert!(
             index

@@ -1,4 +1,4 @@
-//! What the index says of codecs, pictures, sounds, languages.
+//! What the index contains about codecs, video, audio and languages.
 
 use reelway_media::{Codec, Container};
 use reelway_tests::films::{self, FilmKind};
@@ -39,7 +39,8 @@ fn containers_and_codecs_are_told_apart() {
                 Codec::TransportStream(_) => panic!("{}: a track of all tracks", film.name),
             };
             assert_eq!(codec.0, stream.codec, "{}", film.name);
-            // ffmpeg writes all parameter sets into the file's head, so players can be told the stricter code.
+            // ffmpeg writes all parameter sets into the sample entry, so players may get the
+            // stricter code.
             let tag = match stream.tag.as_str() {
                 "hev1" => "hvc1",
                 tag => tag,
@@ -47,7 +48,7 @@ fn containers_and_codecs_are_told_apart() {
             // Matroska has no such codes.
             assert!(!film.is_mp4() || codec.1 == tag, "{}", film.name);
         }
-        // FLAC has no payload format, the others one that ffmpeg does not know.
+        // FLAC has no payload format; the others have one that ffmpeg does not support.
         let rtp = title
             .tracks
             .iter()

@@ -1,4 +1,5 @@
-//! Streams of pictures that are files by themselves have the pictures of the films they were taken from, at the same times.
+//! Elementary video streams have the same pictures at the same times as the films from which they
+//! were extracted.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use reelway_tests::probe::without_declared_sei;
 use super::transport::{bodies, units, view};
 use super::{for_each, index, samples};
 
-/// What follows `-i FILM -map 0:v`.
+/// Runs ffmpeg with `-i FILM -map 0:v:0`, followed by `how`.
 fn write(from: &Path, how: &[&str], to: &Path) {
     let input = from.to_str().expect("UTF-8");
     let mut arguments = vec!["-i", input, "-map", "0:v:0"];
@@ -20,7 +21,8 @@ fn write(from: &Path, how: &[&str], to: &Path) {
     run(ffmpeg(arguments), Duration::from_secs(60)).expect("a stream");
 }
 
-/// Of each picture, when it is shown after the first one, in milliseconds, and whether decoders may start at it.
+/// For each picture, its presentation time after the first in milliseconds, and whether decoders
+/// may start at it.
 fn shown(index: &Index) -> Vec<(f64, bool)> {
     let all = samples(index, 0);
     let first = all.iter().map(|sample| sample.3).min().unwrap_or(0);
@@ -30,7 +32,7 @@ fn shown(index: &Index) -> Vec<(f64, bool)> {
         .collect()
 }
 
-/// The stream by itself is the one in the film.
+/// Extracts a film's video, and compares the elementary stream with the film.
 fn compare(film: &Path, how: &[&str], extension: &str) -> Result<(), String> {
     let dir = temp_dir("elementary");
     let path = dir.path().join("stream").with_extension(extension);
@@ -61,9 +63,9 @@ fn compare(film: &Path, how: &[&str], extension: &str) -> Result<(), String> {
     };
     let other = bodies(&bytes, &theirs, 0);
     let is_same = match &mine.title.tracks[0].codec {
-        // But for parameter sets, which a film in MP4 has elsewhere.
+        // Parameter sets are ignored: a film in MP4 has them elsewhere.
         Codec::H264(_) => units(&own, false) == units(&other, false),
-        // And for SEI that ffmpeg takes from the film's configuration.
+        // So is SEI that ffmpeg copies from the film's configuration.
         Codec::H265(_) => {
             let plain = |samples: &[&[u8]]| without_declared_sei(units(samples, true), film);
             plain(&own) == plain(&other)
@@ -115,7 +117,8 @@ fn orders_and_rates_of_all_kinds_are_told() {
             "h264",
             x264("24000/1001", "keyint=30:bframes=5:b-pyramid=normal"),
         ),
-        // Decoders start at pictures that others refer across; one sequence, whose counts begin again and again.
+        // Open GOPs, where pictures refer across random access points; one sequence, whose counts
+        // start over many times.
         ("h264", x264("60", "keyint=20:open-gop=1:bframes=3")),
         ("h264", x264("12.5", "keyint=250:bframes=0")),
         ("h264", x264("25", "keyint=25:bframes=2:tff=1")),

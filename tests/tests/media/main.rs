@@ -1,4 +1,4 @@
-//! What `media` says of a film equals what ffprobe says of it, for every film there is.
+//! What `media` reads from each film equals what ffprobe reads.
 
 mod chapters;
 mod codecs;
@@ -23,7 +23,7 @@ fn index(path: &Path) -> Result<Index, ReadIndexError> {
     index_reading(path, |_| {})
 }
 
-/// Indexes a film and shows `seen` what was read of it.
+/// Indexes a film, and passes each range that is read to `seen`.
 fn index_reading(path: &Path, mut seen: impl FnMut(Range<u64>)) -> Result<Index, ReadIndexError> {
     let file = File::open(path).expect("the film");
     let len = file.metadata().expect("its length").len();
@@ -40,7 +40,7 @@ fn good(film: &Film) -> Index {
     index(&film.path).unwrap_or_else(|error| panic!("{}: {error}", film.name))
 }
 
-/// Runs a check over films on all cores, and fails with all that went wrong at once.
+/// Runs a check over films on all cores, and reports all failures together.
 fn for_each(films: &[Film], check: impl Fn(&Film) -> Result<(), String> + Sync) {
     let next = std::sync::atomic::AtomicUsize::new(0);
     let wrong = Mutex::new(Vec::new());
@@ -70,8 +70,8 @@ fn for_each(films: &[Film], check: impl Fn(&Film) -> Result<(), String> + Sync) 
     );
 }
 
-/// The streams of a film that are sound or picture of a codec that is known. Each film is probed
-/// once for all tests.
+/// Returns a film's video and audio streams whose codecs are supported. Each film is probed once
+/// for all tests.
 fn playable(film: &Film, edits: Edits) -> Vec<Stream> {
     type Probed = HashMap<(&'static str, bool), Vec<Stream>>;
     static PROBED: LazyLock<Mutex<Probed>> = LazyLock::new(Mutex::default);
@@ -104,7 +104,7 @@ fn playable(film: &Film, edits: Edits) -> Vec<Stream> {
     })
 }
 
-/// A track's samples: offset, size, decode and presentation time in ticks, sync.
+/// A track's samples: offset, size, decode and presentation time in ticks, sync flag.
 fn samples(index: &Index, track: usize) -> Vec<(u64, u32, i64, i64, bool)> {
     let mut dts = index.title.tracks[track]
         .groups
@@ -172,7 +172,7 @@ fn every_sample_lies_where_ffprobe_sees_it() {
                     samples.len()
                 ));
             }
-            // What the edit list cuts off may be left out, what is to be shown may not.
+            // Samples that the edit list cuts off may be left out, those that are shown may not.
             let start = stream
                 .packets
                 .iter()
@@ -229,9 +229,9 @@ fn every_sample_lies_where_ffprobe_sees_it() {
 
 #[test]
 fn sound_and_picture_stand_to_each_other_as_the_edit_lists_say() {
-    // ffprobe takes these otherwise than the standard has them: it adds the largest negative offset
-    // of fragments to presentation times, shows nothing of an edit of length 0, follows both of two
-    // edits, where we follow the first, and lets a picture that is to stand still move.
+    // ffprobe deviates from the standard for these films: it adds the largest negative offset of
+    // fragments to presentation times, shows nothing of an edit of length 0, follows both of two
+    // edits, where Reelway follows the first, and plays a dwell edit as a moving picture.
     let others = [
         "fragmented_signed",
         "edit_zero_length",
@@ -244,7 +244,8 @@ fn sound_and_picture_stand_to_each_other_as_the_edit_lists_say() {
         .collect();
     for_each(&films, |film| {
         let index = index(&film.path).map_err(|error| error.to_string())?;
-        // Title time less ffprobe's, in seconds, for each track at its first sample that ffprobe shows.
+        // The film's time minus ffprobe's in seconds, for each track at its first sample that
+        // ffprobe shows.
         let mut differences = Vec::new();
         for stream in playable(film, Edits::Apply) {
             let (number, track) = track_of(&index, &stream)?;
@@ -262,7 +263,7 @@ fn sound_and_picture_stand_to_each_other_as_the_edit_lists_say() {
             }
         }
         let first = differences.first().ok_or("ffprobe shows nothing")?.1;
-        // ffmpeg rounds edits to the movie's timescale, most often milliseconds, and an edit that
+        // ffmpeg rounds edits to the movie's timescale, usually milliseconds, and an edit that
         // begins inside a picture to that picture.
         let allowed = if film.name == "start_offset" {
             0.0215
@@ -336,7 +337,7 @@ fn a_film_begins_with_its_first_picture_and_lasts_as_long_as_ffprobe_says() {
                 .min();
             let first =
                 from_zero.ok_or("no picture from 0 on")? as f64 / f64::from(track.timescale);
-            // An empty edit before the picture stays.
+            // An empty edit before the video remains.
             let late = if film.name.starts_with("late_picture") || film.name == "edit_dwell" {
                 0.6
             } else {
@@ -347,7 +348,7 @@ fn a_film_begins_with_its_first_picture_and_lasts_as_long_as_ffprobe_says() {
             }
         }
         if ["edit_in_two", "edit_zero_length"].contains(&film.name) {
-            return Ok(()); // these have a test of their own
+            return Ok(()); // other tests check these
         }
         let streams = playable(film, Edits::Apply);
         let ends = streams.iter().map(|stream| {
@@ -377,7 +378,7 @@ fn a_film_begins_with_its_first_picture_and_lasts_as_long_as_ffprobe_says() {
 
 #[test]
 fn indexing_reads_no_media() {
-    // Of transport streams all is read.
+    // Transport and program streams are read whole.
     let mut films = films::all();
     films.retain(|film| !film.is_stream());
     for_each(&films, |film| {
@@ -386,7 +387,7 @@ fn indexing_reads_no_media() {
             .map_err(|error| error.to_string())?;
         let media: u64 = index.title.tracks.iter().map(|track| track.bytes).sum();
         let len = fs::metadata(&film.path).expect("the film").len();
-        // The holes of the sparse film are no media, and are not read either; the long film's
+        // The holes of the sparse film are not media, and are not read either; the long film's
         // tables use its media many times.
         let others = if film.name == "huge" {
             1 << 20

@@ -1,4 +1,5 @@
-//! Films in Matroska have the frames that ffmpeg finds in them, at the times that the same streams have in MP4.
+//! Films in Matroska have the frames that ffmpeg finds in them, at the times that the same streams
+//! have in MP4.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -21,7 +22,7 @@ fn matroska() -> Vec<Film> {
     films
 }
 
-/// Bytes of each frame of a track, and all of them, as the index has them.
+/// Returns the size of each frame of a track and the bytes of all of them, according to the index.
 fn frames(film: &Film, index: &Index, track: usize) -> (Vec<u32>, Vec<u8>) {
     let file = File::open(&film.path).expect("the film");
     let (mut sizes, mut all) = (Vec::new(), Vec::new());
@@ -61,7 +62,7 @@ fn frames_are_those_that_ffmpeg_finds() {
     });
 }
 
-/// Writes the film's streams to a file, with these arguments of ffmpeg.
+/// Writes the film's streams to a file with these ffmpeg options.
 fn remux(film: &Film, how: &[&str], to: &Path) {
     let arguments = ["-i".into(), film.path.as_os_str().to_owned()];
     let how = ["-c", "copy"].iter().chain(how).map(OsString::from);
@@ -84,7 +85,7 @@ fn times(index: &Index, number: usize) -> Vec<(f64, f64)> {
 #[test]
 fn times_are_those_of_the_same_streams_in_mp4_within_a_millisecond() {
     let mut films = matroska();
-    // ffmpeg writes no VP8 into MP4.
+    // ffmpeg does not write VP8 into MP4.
     films.retain(|film| !film.name.starts_with("matroska_vp8"));
     for_each(&films, |film| {
         let dir = temp_dir("remuxed");
@@ -102,7 +103,8 @@ fn times_are_those_of_the_same_streams_in_mp4_within_a_millisecond() {
                     same.len()
                 ));
             }
-            // MP4 of the same film has the same rounded times, apart from the sound, whose rounding is undone here.
+            // The same film in MP4 has the same rounded times, except for audio, whose rounding is
+            // undone here.
             let far = mine
                 .iter()
                 .zip(&same)

@@ -1,4 +1,5 @@
-//! Films in transport and program streams have the units and frames that ffmpeg finds in them, at the same times.
+//! Films in transport and program streams have the units and frames that ffmpeg finds in them, at
+//! the same times.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,17 +13,17 @@ use reelway_tests::probe::{Edits, Stream, Wanted, receive};
 
 use super::{for_each, index, playable, samples, track_of};
 
-/// Bytes of a view that are made at once.
+/// The number of bytes of a view that are made in one step.
 const BLOCK: u64 = 100_000;
 
-/// Films in transport and program streams.
+/// Returns all films in transport and program streams.
 fn streams() -> Vec<Film> {
     let mut films = films::viewed();
     films.retain(Film::is_stream);
     films
 }
 
-/// The whole view of a film.
+/// Makes the whole view of a film.
 pub fn view(path: &Path, index: &Index) -> Vec<u8> {
     let file = File::open(path).expect("the film");
     let len = file.metadata().expect("its length").len();
@@ -50,14 +51,14 @@ pub fn view(path: &Path, index: &Index) -> Vec<u8> {
     all
 }
 
-/// The bytes of a track's samples.
+/// Returns the bytes of each of a track's samples.
 pub fn bodies<'a>(view: &'a [u8], index: &Index, track: usize) -> Vec<&'a [u8]> {
     let all = samples(index, track).into_iter();
     all.map(|sample| &view[sample.0 as usize..sample.0 as usize + sample.1 as usize])
         .collect()
 }
 
-/// The track of a stream. ffprobe numbers those of program streams otherwise.
+/// Finds the track of a stream. ffprobe numbers those of program streams differently.
 fn track<'a>(index: &'a Index, film: &Film, stream: &Stream) -> Result<(usize, &'a Track), String> {
     let mut stream = stream.clone();
     if film
@@ -73,7 +74,7 @@ fn track<'a>(index: &'a Index, film: &Film, stream: &Stream) -> Result<(usize, &
     track_of(index, &stream)
 }
 
-/// NAL units of samples, without delimiters and parameter sets.
+/// Splits samples into NAL units, without delimiters and parameter sets.
 pub fn units(samples: &[&[u8]], hevc: bool) -> Vec<Vec<u8>> {
     let mut units = Vec::new();
     for sample in samples {
@@ -101,7 +102,7 @@ fn units_and_frames_are_those_that_ffmpeg_finds() {
         let index = index(&film.path).map_err(|error| error.to_string())?;
         let view = view(&film.path, &index);
         for stream in playable(film, Edits::Apply) {
-            // The sound of the programme that is not played.
+            // Audio of the programme that is not played.
             let Ok((number, track)) = track(&index, film, &stream) else {
                 let note = index.title.notes.join("; ");
                 match note.contains("programme 2 is played") {
@@ -117,7 +118,8 @@ fn units_and_frames_are_those_that_ffmpeg_finds() {
                     bytes(film, stream.id, "null", &mine)
                 }
                 Kind::Video => pictures(film, &stream.codec, &mine),
-                // ffmpeg cannot take frames out of LATM; the same encoder's are in another film.
+                // ffmpeg cannot extract frames from LATM; another film has the same encoder's
+                // frames.
                 Kind::Audio if stream.codec == "aac_latm" => {
                     sounds(&films::film("transport"), stream.id, true, &mine)
                 }
@@ -141,18 +143,18 @@ fn pictures(film: &Film, codec: &str, mine: &[&[u8]]) -> bool {
         limit: Duration::from_secs(60),
     });
     let mine = units(mine, codec == "hevc");
-    // ffmpeg gives pictures that cannot be decoded, too.
+    // ffmpeg also returns pictures that cannot be decoded.
     let skipped = theirs.nals.len().saturating_sub(mine.len());
     assert!(skipped == 0 || film.name == "transport_cut");
     mine == theirs.nals[skipped..]
 }
 
-/// Whether the frames of the sound with this PID are these.
+/// Whether these are the frames of the audio stream with this PID.
 fn sounds(film: &Film, pid: u32, aac: bool, mine: &[&[u8]]) -> bool {
     bytes(film, pid, if aac { "aac_adtstoasc" } else { "null" }, mine)
 }
 
-/// Whether all samples of the stream with this PID are these, after a bitstream filter.
+/// Whether these are all samples of the stream with this PID, after a bitstream filter.
 fn bytes(film: &Film, pid: u32, filter: &str, mine: &[&[u8]]) -> bool {
     let dir = temp_dir("frames");
     let path = dir.path().join("frames");
@@ -184,7 +186,7 @@ fn pictures_and_sound_have_the_times_that_ffprobe_sees() {
             let ms = |ticks: i64| ticks_to_nanos(ticks, track.timescale) as f64 / 1e6;
             for (sample, packet) in mine.iter().zip(&stream.packets[skipped..]) {
                 let theirs = packet.pts as f64 * 1e3 / f64::from(stream.timescale);
-                // Program streams need not say it of each picture.
+                // Program streams need not state it for each picture.
                 if packet.has_pts {
                     apart.push(theirs - ms(sample.3));
                 }
@@ -243,7 +245,8 @@ fn mpeg4_visual_has_the_bytes_and_times_of_the_same_stream_in_mp4() {
         shown.sort_unstable();
         let even: Vec<i64> = (0..125).map(|nth| nth * 40_000_000).collect();
         assert_eq!(shown, even, "{name}");
-        // Where the stream states no time, ffmpeg takes a picture to be shown when it is decoded.
+        // Where the stream states no time, ffmpeg assumes that a picture is shown when it is
+        // decoded.
         if name == "program_mpeg4" {
             continue;
         }
@@ -279,7 +282,8 @@ fn sound_that_becomes_another_on_the_way_is_left_out_until_it_is_as_before() {
             let index = index(&joined).expect("an index");
             let view = view(&joined, &index);
             let mine = bodies(&view, &index, 1);
-            // Which frame is the last of a piece that is cut off, the next one tells.
+            // Whether the last frame of a cut-off piece is complete can only be seen from the next
+            // one.
             let half = own.len() - 1;
             assert!(mine[..half] == own[..half], "{name} {other:?}");
             assert!(mine[mine.len() - half..] == own[1..], "{name} {other:?}");

@@ -1,4 +1,4 @@
-//! Edges: what they take from another Reelway, and what they keep.
+//! Edges: what they fetch from another Reelway, and what they keep.
 
 use std::fs;
 use std::io::Read;
@@ -17,7 +17,7 @@ use reelway_tests::{films, http, tier, wait};
 use crate::group::sum;
 use crate::{LONG, edge_of, folder};
 
-/// An edge of this origin with a tier, a pool that the long film fills, and small blocks.
+/// Starts an edge of this origin with a tier, a pool that the long film fills, and small blocks.
 fn small_edge(origin: SocketAddr, state: &Path) -> Server {
     let edge = Options::edge(&format!("http://{origin}/"))
         .state(state)
@@ -72,14 +72,14 @@ fn an_edge_takes_the_index_that_its_origin_has_made_and_reads_nothing_of_the_fil
             index.headers["content-type"],
             "application/vnd.reelway.index"
         );
-        // Titles, tracks and every sample.
+        // This compares titles, tracks and every sample.
         assert!(edge.get(&path).body == index.body, "{film}");
     }
     let asked = asked.lock().expect("a list");
     let count =
         |wanted: fn(&(String, Option<u64>)) -> bool| asked.iter().filter(|one| wanted(one)).count();
     assert_eq!(count(|(path, _)| path.ends_with("/index")), 3, "{asked:?}");
-    // Its length and its version, by its first byte.
+    // One request per film, for its first byte, which reveals its length and version.
     assert_eq!(count(|(path, _)| path.ends_with("/file")), 3, "{asked:?}");
 }
 
@@ -174,7 +174,7 @@ fn an_edge_with_a_token_is_no_viewer_of_its_origin_and_a_wrong_token_is_refused(
     assert!(edge.get(LONG).body == film);
     let viewers = || origin.get("/api/sessions").json()["total"].clone();
     assert_eq!(viewers(), 0);
-    // Who shows no token is a viewer.
+    // A client without a token is a viewer.
     let mut watching = http::begin(origin.http, "GET", LONG, &[], 0).expect("a connection");
     watching.read_exact(&mut [0; 1024]).expect("the beginning");
     assert_eq!(viewers(), 1);
@@ -241,7 +241,7 @@ fn the_films_watched_most_are_fetched_whole_when_that_is_asked_for() {
     let (dir, film) = folder();
     let origin = nginx(dir.path());
     let state = films::temp_dir("prefill");
-    // What a week of viewers has left.
+    // The record of a week of viewers.
     let watched =
         r#"{"a folder/long": {"hours": 9.0, "at": AT}, "gone": {"hours": 5.0, "at": AT}}"#;
     let now = reelway_clock::real().seconds().to_string();
@@ -292,7 +292,7 @@ fn a_purged_film_is_fetched_anew_and_who_watches_it_goes_on() {
     assert_eq!(purge(&address, "guessed"), 401);
     assert_eq!(purge("/api/cache/nothing", &edge.token()), 404);
     assert!(tier::held(&edge) >= film.len() as f64);
-    // Somebody is in the middle of it.
+    // A viewer is in the middle of it.
     let mut watching = http::begin(edge.http, "GET", LONG, &[], 0).expect("a connection");
     let mut first = vec![0; 256 << 10];
     watching.read_exact(&mut first).expect("the beginning");

@@ -12,20 +12,21 @@ use crate::open_to_all;
 
 const TOKEN: &str = "a token of siblings";
 
-/// Edges of an origin, each behind a proxy through which its siblings reach it.
+/// Edges of an origin, each behind a proxy that its siblings use to reach it.
 pub struct Group {
     pub edges: Vec<Server>,
     pub proxies: Vec<Spoiler>,
 }
 
 impl Group {
-    /// So many edges of this origin that know each other. They look for new films every second.
+    /// Starts this many edges of an origin that know each other. They look for new films every
+    /// second.
     pub fn of(count: usize, origin: &str) -> Group {
         Group::with(count, origin, |options| options)
     }
 
     pub fn with(count: usize, origin: &str, change: impl Fn(Options) -> Options) -> Group {
-        // Where nobody answers, until the edge is there.
+        // The proxies have no server until the edges have started.
         let nowhere = ([127, 0, 0, 1], 1).into();
         let proxies: Vec<Spoiler> = (0..count).map(|_| Spoiler::of(nowhere)).collect();
         let urls: Vec<String> = proxies
@@ -50,14 +51,14 @@ impl Group {
         group
     }
 
-    /// Waits until each of them finds all others well.
+    /// Waits until each edge considers all others healthy.
     pub fn meet(&self) {
         for edge in &self.edges {
             meets(edge, self.edges.len() - 1);
         }
     }
 
-    /// Waits until all of them have a film.
+    /// Waits until all edges have a film.
     pub fn have(&self, title: &str) {
         for edge in &self.edges {
             let path = format!("/api/films/{}", title.replace(' ', "%20"));
@@ -72,7 +73,7 @@ impl Group {
         self.edges.iter().map(|edge| sum(edge, name)).sum()
     }
 
-    /// Has `each` viewers take the whole film from each edge, all at once.
+    /// Lets `each` viewers fetch the whole film from each edge, all at the same time.
     pub fn play(&self, each: usize, title: &str, film: &[u8]) {
         let path = format!("/{}/file", title.replace(' ', "%20"));
         std::thread::scope(|scope| {
@@ -85,7 +86,7 @@ impl Group {
     }
 }
 
-/// Waits until an edge finds so many siblings well.
+/// Waits until an edge considers this many siblings healthy.
 pub fn meets(edge: &Server, siblings: usize) {
     let met = wait::until(Duration::from_secs(60), || {
         (sum(edge, "reelway_sibling_up") == siblings as f64).then_some(())
@@ -107,7 +108,7 @@ pub fn sum(server: &Server, name: &str) -> f64 {
     values.sum()
 }
 
-/// Puts a film into a directory in one step.
+/// Moves a film into a directory atomically.
 pub fn put(dir: &Path, title: &str, film: &[u8]) {
     let (draft, place) = (dir.join("draft"), dir.join(format!("{title}.mp4")));
     fs::write(&draft, film).expect("a draft");

@@ -1,4 +1,4 @@
-//! Recordings that grow at a Reelway, seen through an edge of it.
+//! Recordings that grow on one Reelway, played through an edge of it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,16 +12,16 @@ use reelway_tests::recording::{Recording, SECONDS, duration, packets, playlist, 
 use reelway_tests::server::{Options, Server};
 use reelway_tests::{tier, wait};
 
-/// Bytes of a block of an edge.
+/// The block size of an edge in bytes.
 const BLOCK: u64 = 64 << 10;
-/// What is written at a time while a player plays.
+/// How much is written at a time while a player plays.
 const PIECE: usize = 2 << 10;
-/// What is written at a time so that it is seen to grow.
+/// How much is written at a time just to show growth.
 const LITTLE: usize = 188;
-/// Time until an edge has what its origin has.
+/// The time limit until an edge has what its origin has.
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// The server that has the recording.
+/// Starts the server that has the recording.
 fn origin(recording: &Recording, state: &Path) -> Server {
     let origin = Options::new(recording.dir())
         .state(state)
@@ -32,7 +32,7 @@ fn origin(recording: &Recording, state: &Path) -> Server {
     origin
 }
 
-/// An edge of the server at this address, with small blocks.
+/// Starts an edge of the server at this address, with small blocks.
 fn edge(origin: SocketAddr, state: &Path) -> Server {
     let edge = Options::edge(&format!("http://{origin}/"))
         .state(state)
@@ -46,10 +46,10 @@ fn edge(origin: SocketAddr, state: &Path) -> Server {
     edge
 }
 
-/// What a server is asked for: paths, and where the ranges begin.
+/// The requests to a server: paths, and first bytes of ranges.
 type Asked = Arc<Mutex<Vec<(String, Option<u64>)>>>;
 
-/// Somebody between an edge and the server at this address, who notes what is asked for.
+/// Starts a proxy between an edge and the server at this address, which records requests.
 fn front(origin: SocketAddr) -> (Spoiler, Asked) {
     let front = Spoiler::of(origin);
     let asked = Asked::default();
@@ -62,8 +62,8 @@ fn front(origin: SocketAddr) -> (Spoiler, Asked) {
     (front, asked)
 }
 
-/// How often each block of the recording was fetched, by its number. The first one is left out: the same bytes tell the
-/// version, and of some kinds of files they are written again.
+/// Counts how often each block of the recording was fetched, by block number. The first block is
+/// left out: its bytes also show the version, and they are rewritten in some kinds of files.
 fn fetched(asked: &Asked) -> BTreeMap<u64, usize> {
     let asked = asked.lock().expect("a list");
     let mut count = BTreeMap::new();
@@ -81,7 +81,7 @@ fn indexes(asked: &Asked) -> usize {
     asked.iter().filter(is_index).count()
 }
 
-/// Waits until an edge has indexed all of the recording that is there.
+/// Waits until an edge has indexed everything that is written of the recording.
 #[track_caller]
 fn has_all(edge: &Server, recording: &Recording) {
     let is_whole = || {
@@ -99,7 +99,7 @@ fn body(server: &Server, address: &str) -> Vec<u8> {
     answer.body
 }
 
-/// Waits until the playlist at an address shows that the recording has ended.
+/// Waits until the playlist at an address shows that the recording has ended, and returns it.
 #[track_caller]
 fn ended(server: &Server, address: &str) -> String {
     let ended = wait::until(LIMIT, || {
@@ -115,7 +115,7 @@ fn a_recording_grows_at_an_edge_as_at_its_origin(extension: &str) {
     let origin = origin(&recording, state.path());
     let (front, asked) = front(origin.http);
     let edge = edge(front.at, own.path());
-    // A viewer plays all there is.
+    // A viewer plays everything there is.
     let address = playlist(&edge);
     let had = segments(&edge.get(&address).text());
     had.iter().for_each(|segment| drop(body(&edge, segment)));
@@ -156,7 +156,7 @@ fn a_recording_grows_at_an_edge_as_at_its_origin(extension: &str) {
     let log = edge.log();
     assert!(!log.contains("replaced"), "{log}");
 
-    // Each block came once, but for those in which the recording ended for a while.
+    // Each block was fetched once, except for those in which the recording temporarily ended.
     let cut: Vec<u64> = ends.iter().map(|end| *end as u64 / BLOCK).collect();
     let count = fetched(&asked);
     assert!(
@@ -166,7 +166,7 @@ fn a_recording_grows_at_an_edge_as_at_its_origin(extension: &str) {
     let again = |(block, times): &(&u64, &usize)| **times > 1 && !cut.contains(block);
     let again: Vec<_> = count.iter().filter(again).collect();
     assert!(again.is_empty(), "{again:?}, ends {cut:?}");
-    // Whatever viewers ask for, the origin is not asked for the index again.
+    // Whatever viewers request, the edge does not request the index again.
     let before = indexes(&asked);
     for _ in 0..30 {
         assert_eq!(edge.get(&playlist(&edge)).status, 200);
@@ -174,7 +174,7 @@ fn a_recording_grows_at_an_edge_as_at_its_origin(extension: &str) {
     assert_eq!(indexes(&asked), before);
     assert!(edge.get("/recording/file").body == recording.whole);
 
-    // Another file in its place is another film.
+    // A different file in its place is a different film.
     let other = std::fs::read(film("transport").path).expect("another");
     std::fs::write(&recording.path, other).expect("it");
     let segment = &segments(&text)[0];
@@ -233,7 +233,7 @@ fn a_viewer_over_rtsp_at_an_edge_gets_a_recording_up_to_where_it_ended_when_they
     let url = edge.rtsp_url("recording");
     let played = std::thread::scope(|scope| {
         let player = scope.spawn(|| packets(&url, &["-rtsp_transport", "tcp"]));
-        // It grows all the while.
+        // The recording grows all the time.
         let ended = recording.grow_until(SECONDS * 3, PIECE, || player.is_finished().then_some(()));
         assert!(ended.is_some(), "the player goes on");
         player.join().expect("the player")
@@ -261,7 +261,7 @@ fn an_origin_and_an_edge_that_start_again_go_on_with_a_recording() {
     let address = playlist(&at_edge);
     let had = segments(&at_edge.get(&address).text());
 
-    // The origin starts again, and meanwhile the recording goes on.
+    // The origin restarts, and meanwhile the recording grows.
     let _ports = first.into_ports();
     recording.grow(recording.whole.len() / 3);
     let cut = recording.there as u64 / BLOCK;
@@ -274,7 +274,7 @@ fn an_origin_and_an_edge_that_start_again_go_on_with_a_recording() {
     let log = at_edge.log();
     assert!(!log.contains("replaced"), "{log}");
 
-    // So does the edge.
+    // The edge restarts, too.
     drop(at_edge);
     recording.grow(usize::MAX);
     let before = fetched(&asked);
@@ -282,7 +282,7 @@ fn an_origin_and_an_edge_that_start_again_go_on_with_a_recording() {
     has_all(&edge, &recording);
     assert!(edge.get("/recording/file").body == recording.whole);
     assert_eq!(edge.get(&had[0]).status, 200);
-    // What was in the tier came from there.
+    // Blocks in the tier were read from there.
     let there = recording.whole.len() as u64 / 3 / BLOCK;
     let count = fetched(&asked);
     let again = (1..there).filter(|block| count.get(block) != before.get(block));

@@ -1,5 +1,5 @@
-//! Films that lie elsewhere, on real servers: they play byte for byte as they are there, and where an
-//! origin fails, viewers get the right bytes, or an end and its reason; never wrong ones.
+//! Remote films on real servers: they play byte for byte as on their origins. If an origin fails,
+//! viewers get the right bytes, or an end with its reason; never wrong bytes.
 
 mod edges;
 mod group;
@@ -19,15 +19,15 @@ use reelway_tests::elsewhere::{Elsewhere, Spoil, Spoiler, nginx, nginx_that, s3}
 use reelway_tests::server::{Options, Server};
 use reelway_tests::{films, wait};
 
-/// Where a film's media begins for sure: what lies before it is read when it is indexed.
+/// An offset that is certainly within a film's media: bytes before it are read when it is indexed.
 const LATER: u64 = 1 << 20;
 
-/// A film of some megabytes: most of it is skipped by players, and delivered as a file.
+/// A film of some megabytes: players skip most of it, but as a file it is delivered whole.
 fn long_film() -> Vec<u8> {
     film_with(5_000_000)
 }
 
-/// A film with so many bytes behind it that no player reads.
+/// A film followed by this many bytes that no player reads.
 fn film_with(padding: u32) -> Vec<u8> {
     let mut bytes = fs::read(films::film("faststart").path).expect("a film");
     bytes.extend(padding.to_be_bytes());
@@ -36,13 +36,13 @@ fn film_with(padding: u32) -> Vec<u8> {
     bytes
 }
 
-/// A folder with the long film in a folder below, and a short one.
+/// A folder with a short film, and with the long film in a subfolder.
 fn folder() -> (tempfile::TempDir, Vec<u8>) {
     let dir = films::library(&["faststart"]);
     let film = long_film();
     fs::create_dir(dir.path().join("a folder")).expect("a folder");
     fs::write(dir.path().join("a folder/long.mp4"), &film).expect("a film");
-    // nginx' own user reads them.
+    // nginx runs as a user of its own.
     open_to_all(dir.path());
     (dir, film)
 }
@@ -54,7 +54,7 @@ fn open_to_all(dir: &Path) {
 
 const LONG: &str = "/a%20folder/long/file";
 
-/// A server of what this source has, as `[[source]]` says it.
+/// Starts a server whose only films are those of this source, in the syntax of `[[source]]`.
 fn edge(source: &str) -> Server {
     Options::nothing()
         .set("source", format!("[{{ {source} }}]"))
@@ -68,7 +68,7 @@ fn edge_of(source: &str) -> Server {
     server
 }
 
-/// What comes of an answer's body, whole or not.
+/// Returns the bytes of a response's body that arrive, whether all or only a part.
 fn body(server: SocketAddr, path: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(server).expect("a connection");
     stream
@@ -86,7 +86,7 @@ fn body(server: SocketAddr, path: &str) -> Vec<u8> {
         }
     }
     let mut bytes = Vec::new();
-    // However it ends, what has come is judged.
+    // However the connection ends, the bytes that have arrived are checked.
     let _ = reader.read_to_end(&mut bytes);
     bytes
 }
@@ -101,11 +101,11 @@ fn the_films_of_a_web_server_are_those_of_its_folder() {
     assert!(edge.get("/web/a%20folder/long/file").body == film);
     let playlist = edge.get("/web/faststart/hls/main.m3u8");
     assert_eq!(playlist.status, 200);
-    // Nothing of it may be put or deleted here.
+    // The list has the remote films, and none of them can be uploaded or deleted here.
     assert_eq!(edge.get("/api/films").json()["total"], 2);
 }
 
-/// Why a film does not play, as soon as that is known.
+/// Waits until it is known why a film cannot be played, and returns the reason.
 fn reason(server: &Server, title: &str) -> String {
     let path = format!("/api/films/{title}");
     let reason = wait::until(Duration::from_secs(20), || {
@@ -115,7 +115,7 @@ fn reason(server: &Server, title: &str) -> String {
     reason.expect("a reason")
 }
 
-/// A web server that sends everybody on to another.
+/// Starts a web server that redirects all requests to another.
 fn redirecting(to: &Elsewhere) -> Elsewhere {
     nginx_that(&format!("return 302 http://{}$request_uri;", to.at))
 }
@@ -211,7 +211,7 @@ fn the_films_of_a_bucket_are_read_with_a_key_that_is_told_nowhere() {
         !log.contains("hunter2") && !log.contains("AKIDOPEN"),
         "{log}"
     );
-    // A bucket that is not there is told, with its address.
+    // A missing bucket is reported with its address.
     let server = edge(&format!(
         "url = 's3://nothing', endpoint = 'http://{}', access_key = 'k', secret_key = 'hunter2'",
         origin.at
@@ -245,7 +245,7 @@ fn a_bucket_that_refuses_lacks_or_wants_patience_is_told_and_gives_no_wrong_byte
             "refused.mp4" => Spoil::Status(403),
             "gone.mp4" => Spoil::Status(404),
             "overloaded.mp4" => Spoil::Status(503),
-            // Each second request is to come again.
+            // Every second request fails and must be repeated.
             _ if asked % 2 == 1 => Spoil::Status(503),
             _ => Spoil::Not,
         }
@@ -275,7 +275,7 @@ fn servers_that_fetch_from_each_other_list_each_film_once_and_one_that_fetches_f
         fs::copy(film, dir.path().join(name).with_extension("mp4")).expect("a film");
         dir
     });
-    // Each begins before the other is there.
+    // Each starts before the other is reachable.
     let proxies = [
         Spoiler::of(([127, 0, 0, 1], 9).into()),
         Spoiler::of(([127, 0, 0, 1], 9).into()),
@@ -307,7 +307,7 @@ fn servers_that_fetch_from_each_other_list_each_film_once_and_one_that_fetches_f
         });
         assert!(both.is_some(), "{:?}: {}", titles(server), server.log());
     }
-    // Some looks later it is the same.
+    // After some more scans, nothing has changed.
     let looks = |server: &Server| server.get("/api/films?q=a").json()["films"][0]["via"].clone();
     assert_eq!(looks(&servers[0]), serde_json::json!([]));
     let id = servers[0].get("/api/node").json()["id"].clone();
@@ -343,7 +343,7 @@ fn a_film_that_a_source_names_is_refused_where_it_comes_from_this_very_server() 
         .start();
     to_first.leads_to(first.http);
     to_second.leads_to(second.http);
-    // It plays at the second one, which says by whom it comes.
+    // It plays on the second server, whose response names the servers it came through.
     let film = fs::read(films::film("faststart").path).expect("a film");
     let plays = wait::until(Duration::from_secs(20), || {
         let answer = second.get("/faststart/file/file");
@@ -355,7 +355,7 @@ fn a_film_that_a_source_names_is_refused_where_it_comes_from_this_very_server() 
     let named = |id: serde_json::Value| format!("1.1 {} (Reelway)", id.as_str().expect("an id"));
     let way = format!("{}, {}", named(id(&first)), named(id(&second)));
     assert_eq!(answer.headers["via"], way);
-    // The first one finds itself on the way.
+    // The first server finds itself among them.
     let refused = wait::until(Duration::from_secs(20), || {
         let film = first.get("/api/films/faststart/file/file").json();
         film["reason"]
@@ -413,7 +413,7 @@ fn an_origin_that_stays_wrong_ends_the_film_with_the_reason() {
         assert!(got.len() < film.len(), "{spoil:?}");
         assert!(got == film[..got.len()], "{spoil:?}: a wrong byte");
         edge.wait_for_log(&["long.mp4", reason], Duration::from_secs(20));
-        // The other film is not touched by it.
+        // The other film is not affected.
         assert_eq!(edge.get("/faststart/file").status, 200);
     }
 }
@@ -425,7 +425,7 @@ fn a_film_that_changes_at_its_origin_is_never_mixed_with_the_new_one() {
     let spoiler = Spoiler::of(origin.at);
     let edge = edge_of(&format!("url = 'http://{}/', refresh = 1", spoiler.at));
     spoiler.spoil(|path, first| match first {
-        // From here on it is another film of the same length.
+        // From this offset on, it is a different film of the same length.
         Some(LATER..) if path.ends_with("long.mp4") => Spoil::Tag("\"new\""),
         _ => Spoil::Not,
     });
@@ -439,7 +439,7 @@ fn a_film_that_changes_at_its_origin_is_never_mixed_with_the_new_one() {
         &["long.mp4", "changed or replaced"],
         Duration::from_secs(20),
     );
-    // Now it is another film in truth, and found so by itself.
+    // Now the film really is a different one, and the edge notices that by itself.
     let mut other = film.clone();
     other[LATER as usize * 2] ^= 1;
     other.extend(b"\0\0\0\x08free");
@@ -479,7 +479,7 @@ fn an_origin_that_stalls_holds_up_only_its_own_viewers() {
         Some(LATER..) => Spoil::Stall(1000),
         _ => Spoil::Not,
     });
-    // Ten viewers of what does not come, each asking for more than they get.
+    // Ten viewers wait for data that does not arrive, each requesting more than they get.
     let waiting: Vec<TcpStream> = (0..10)
         .map(|n| {
             let mut stream = TcpStream::connect(edge.http).expect("a connection");
@@ -503,12 +503,12 @@ fn an_origin_that_stalls_holds_up_only_its_own_viewers() {
             .then_some(())
     });
     assert!(full.is_some(), "{}", edge.get("/metrics").text());
-    // A disk's film is larger than what is left of the pool, and comes whole.
+    // A local film that is larger than the rest of the pool is delivered whole.
     assert!(edge.get("/here/file").body == film);
     drop(waiting);
 }
 
-/// Gives a folder's films another time, of which servers make other tags.
+/// Sets another modification time for a folder's films, from which servers make other entity tags.
 fn is_from_long_ago(folder: &Path) {
     for below in ["a folder/long.mp4", "faststart.mp4"] {
         let path = folder.join(below);

@@ -1,4 +1,4 @@
-//! Edges that send viewers to the one that has their film.
+//! Edges that redirect viewers to the one that has their film.
 
 use std::fs;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::group::{Group, sum};
 
-/// Addresses below a film's with which a viewer begins.
+/// Addresses below a film's with which viewers begin.
 const BEGINNINGS: [&str; 3] = ["hls/main.m3u8", "dash/main.mpd", "file"];
 
 /// An origin and its films.
@@ -22,12 +22,12 @@ struct Origin {
     _library: TempDir,
 }
 
-/// So many edges that send viewers on, and their origin.
+/// Starts this many edges that redirect viewers, and their origin.
 fn edges(count: usize, names: &[&str], change: impl Fn(Options) -> Options) -> (Group, Origin) {
     edges_of(count, films::library(names), names, change)
 }
 
-/// The same of a library that has these films.
+/// The same with a library that has these films.
 fn edges_of(
     count: usize,
     library: TempDir,
@@ -48,12 +48,13 @@ fn edges_of(
     (group, origin)
 }
 
-/// A network that one viewer hardly loads, so that viewers of a film are all sent to one edge.
+/// A network that one viewer hardly loads, so that all viewers of a film are sent to one edge.
 fn wide(options: Options) -> Options {
     options.set("capacity.net", "'10Gbit'")
 }
 
-/// Where an edge sends a viewer who begins with this; `None`: it serves them.
+/// The address to which an edge redirects a viewer who begins with this path; `None` if it serves
+/// them.
 fn sent_to(edge: &Server, path: &str) -> Option<String> {
     let answer = http::request(edge.http, "GET", path, &[]).expect("an answer");
     match answer.status {
@@ -74,7 +75,7 @@ fn sent_over_rtsp(edge: &Server, url: &str) -> Option<String> {
     }
 }
 
-/// The edge that viewers of a film are sent to, whichever they ask.
+/// The edge to which viewers of a film are sent, whichever they ask.
 fn home(group: &Group, title: &str) -> usize {
     let path = format!("/{title}/hls/main.m3u8");
     let stays = |edge: &Server| sent_to(edge, &path).is_none();
@@ -95,7 +96,7 @@ fn viewers_of_a_film_are_sent_to_one_edge_whatever_they_begin_with_and_whichever
         "progressive",
         "fragmented",
     ];
-    // So many that they are not all at one edge by chance.
+    // So many that they cannot all be at one edge by chance.
     let copies: Vec<String> = (0..16).map(|nth| format!("copy{nth}")).collect();
     let library = films::library(&names);
     for copy in &copies {
@@ -123,7 +124,7 @@ fn viewers_of_a_film_are_sent_to_one_edge_whatever_they_begin_with_and_whichever
             let (here, there) = (edge.rtsp_url(name), at.rtsp_url(name));
             let sent = sent_over_rtsp(edge, &format!("{here}?user=ann"));
             assert_eq!(sent, (!serves).then(|| format!("{there}?user=ann&moved")));
-            // One who was sent is not sent on.
+            // Redirected viewers are not redirected again.
             assert_eq!(sent_over_rtsp(edge, &format!("{here}?moved")), None);
             assert_eq!(sent_to(edge, &format!("/{name}/hls/main.m3u8?moved")), None);
         }
@@ -199,7 +200,7 @@ fn a_film_with_many_viewers_is_played_from_several_edges_and_none_has_much_more_
         let each = group.edges.iter();
         let each: Vec<u64> = each
             .map(|edge| {
-                // The edges tell each other of what is watched most.
+                // The edges exchange which films have the most viewers.
                 let node = edge.get("/api/node").json();
                 let watched = node["watched"].as_array().expect("films");
                 assert!(watched.len() <= 1, "{node}");
@@ -218,7 +219,8 @@ fn a_film_with_many_viewers_is_played_from_several_edges_and_none_has_much_more_
         "{printed}"
     );
     let all = all.unwrap_or_else(|| panic!("30 viewers\n{printed}"));
-    // A quarter more than ten, one for rounding, and one who came before the edges heard of each other.
+    // A quarter more than ten, one for rounding, and one who came before the edges knew of each
+    // other.
     println!("{all:?}");
     assert!(
         all.iter().all(|viewers| (2..=14).contains(viewers)),
@@ -249,9 +251,10 @@ fn viewers_are_not_sent_to_an_edge_that_ended() {
     drop(gone);
 }
 
-/// Fills an edge with viewers of a film for some seconds, over RTSP; how many were admitted, refused and harmed.
+/// Fills an edge with viewers of a film over RTSP for some seconds; returns how many were admitted,
+/// refused and harmed.
 fn fill(edge: &Server, title: &str) -> std::thread::JoinHandle<[u64; 3]> {
-    // They stay where they are.
+    // They are not redirected.
     let url = format!("{}?moved", edge.rtsp_url(title));
     std::thread::spawn(move || {
         let (_, printed, told) = yardstick(&[
@@ -272,7 +275,7 @@ fn a_full_edge_is_passed_over_its_viewers_play_on_and_only_where_all_are_full_a_
     let (group, _origin) = edges(2, &["load"], |options| {
         options.set("capacity.net", "'40Mbit'")
     });
-    // Whoever only asks over RTSP what there is books nothing.
+    // DESCRIBE over RTSP books nothing.
     let sent = |edge: &Server| sent_over_rtsp(edge, &edge.rtsp_url("load"));
     let home = wait::until(Duration::from_secs(20), || {
         let homes: Vec<usize> = (0..2)
@@ -296,7 +299,7 @@ fn a_full_edge_is_passed_over_its_viewers_play_on_and_only_where_all_are_full_a_
         sent(other).is_none().then_some(())
     });
     assert!(serves.is_some(), "the other one serves newcomers");
-    // Where both are full, there is no room anywhere.
+    // If both are full, there is no room anywhere.
     let second = fill(other, "load");
     let refused = wait::until(Duration::from_secs(8), || {
         let answer = http::request(full.http, "GET", path, &[]).expect("an answer");

@@ -1,4 +1,4 @@
-//! Siblings: edges of the same origin that ask each other before it.
+//! Siblings: edges of the same origin that ask each other first.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,8 +13,9 @@ use crate::{film_with, long_film};
 
 const LONG: &str = "/long/file";
 
-/// A film of about thirty parts. To which of two edges a part belongs depends on their ids, which are random: of a film of
-/// three parts, one edge often has none. That one of them has none of thirty happens once in 500 million times.
+/// A film of about thirty parts. The edges' IDs, which are random, determine to which of two edges
+/// a part belongs: of three parts, one edge often has none. That one of them has none of thirty
+/// happens once in 500 million times.
 fn film_of_many_parts() -> Vec<u8> {
     film_with(60_000_000)
 }
@@ -38,7 +39,7 @@ fn the_origin_gives_three_cold_edges_each_byte_of_a_film_and_its_index_once() {
     put(dir.path(), "long", &film);
     group.have("long");
     let before = group.sum("reelway_origin_bytes_total");
-    // 200 viewers, or a few: the origin does not see the difference.
+    // 200 viewers or a few: it makes no difference to the origin.
     let each = if std::env::var_os("REELWAY_LONG").is_some() {
         67
     } else {
@@ -59,7 +60,7 @@ fn the_origin_gives_three_cold_edges_each_byte_of_a_film_and_its_index_once() {
     assert_eq!(indexes.load(Ordering::SeqCst), 1, "the index came once");
     assert!(group.sum("reelway_sibling_bytes_total") >= len);
     for edge in &group.edges {
-        // All downloads of one program at one address count as one viewer's.
+        // All downloads of one program from one address count as one viewer.
         let viewers = edge.get("/api/sessions").json()["total"].clone();
         assert_eq!(viewers, 1, "siblings are no viewers");
     }

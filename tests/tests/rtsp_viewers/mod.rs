@@ -1,4 +1,5 @@
-//! What the tests of RTSP viewers share: what of a film must arrive, and viewers that do as told.
+//! What the tests of RTSP viewers share: what must arrive of a film, and viewers that are
+//! controlled by scripts.
 #![allow(dead_code)]
 
 use std::ops::RangeInclusive;
@@ -12,30 +13,31 @@ use reelway_tests::probe::{Edits, streams};
 use reelway_tests::server::Options;
 use serde::Deserialize;
 
-/// A sample as a viewer should get it.
+/// A sample as a viewer must receive it.
 #[derive(Clone, Debug)]
 pub struct Unit {
     /// Presentation time in the film, in seconds.
     pub at: f64,
-    /// How long it takes, in seconds.
+    /// Duration in seconds.
     pub duration: f64,
-    /// A decoder may start here.
+    /// Whether a decoder may start here.
     pub sync: bool,
-    /// Its NAL units without access unit delimiters and parameter sets, or the sound's access unit.
+    /// Its NAL units without access unit delimiters and parameter sets, or the access unit of the
+    /// audio.
     pub parts: Vec<Vec<u8>>,
 }
 
-/// The samples of a film's picture and first sound in decode order.
+/// The samples of a film's video and first audio track in decode order.
 #[derive(Clone, Debug, Default)]
 pub struct Expected {
     /// Pictures.
     pub video: Vec<Unit>,
-    /// Sound.
+    /// Audio access units.
     pub audio: Vec<Unit>,
 }
 
 impl Expected {
-    /// Reads a progressive film whose samples all count.
+    /// Reads a progressive film all of whose samples are played.
     pub fn of(path: &Path) -> Expected {
         let movie = Movie::read(path).expect("a film");
         let streams = streams(path, Edits::Apply);
@@ -76,7 +78,7 @@ impl Expected {
         }
     }
 
-    /// Pictures or sound.
+    /// Video or audio.
     pub fn units(&self, kind: &str) -> &[Unit] {
         if kind == "video" {
             &self.video
@@ -85,7 +87,8 @@ impl Expected {
         }
     }
 
-    /// The sync picture presented at or before `at`: where a viewer who wants `at` begins.
+    /// The index of the sync sample presented at or before `at`, where a viewer who requests `at`
+    /// begins.
     pub fn start_of(&self, at: f64) -> usize {
         self.video
             .iter()
@@ -94,7 +97,7 @@ impl Expected {
     }
 }
 
-/// The NAL units of a sample with lengths of four bytes, without access unit delimiters and
+/// Splits a sample with four-byte lengths into NAL units, without access unit delimiters and
 /// parameter sets.
 pub fn nals(mut sample: &[u8], hevc: bool) -> Vec<Vec<u8>> {
     let mut nals = Vec::new();
@@ -113,8 +116,8 @@ pub fn nals(mut sample: &[u8], hevc: bool) -> Vec<Vec<u8>> {
     nals
 }
 
-/// The OBUs of a temporal unit without their sizes, and without temporal delimiters and sequence headers (AV1 Bitstream
-/// Specification 5.3).
+/// Splits a temporal unit into OBUs without their sizes, and without temporal delimiters and
+/// sequence headers (AV1 Bitstream Specification 5.3).
 pub fn obus(mut sample: &[u8]) -> Vec<Vec<u8>> {
     let mut obus = Vec::new();
     while let Some(first) = sample.first() {
@@ -135,19 +138,21 @@ pub fn obus(mut sample: &[u8]) -> Vec<Vec<u8>> {
     obus
 }
 
-/// The environment in which GStreamer finds the plugins that `scripts/need-tests` has built: AV1 over RTP.
+/// The environment in which GStreamer finds the plugins built by `scripts/need-tests`: AV1 over
+/// RTP.
 pub fn with_built_plugins() -> Vec<(&'static str, String)> {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/gst-rtp");
     let target = target.canonicalize().expect("scripts/need-tests builds it");
     let registry = target.join("registry.bin");
     vec![
         ("GST_PLUGIN_PATH", target.display().to_string()),
-        // The list of plugins of other tests stays as it is.
+        // Keeps the plugin registry of other tests unchanged.
         ("GST_REGISTRY", registry.display().to_string()),
     ]
 }
 
-/// Of AV1, what follows each other of one timestamp is one unit: GStreamer's depayloader gives it packet by packet.
+/// Joins consecutive AV1 lines with the same timestamp into one unit: GStreamer's depayloader
+/// returns it packet by packet.
 pub fn joined(lines: Vec<Line>) -> Vec<Line> {
     let mut all: Vec<Line> = Vec::new();
     for line in lines {
@@ -163,38 +168,38 @@ pub fn joined(lines: Vec<Line>) -> Vec<Line> {
     all
 }
 
-/// A line of a script in `players`.
+/// A line printed by a script in `players`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Line {
-    /// A step begins.
+    /// The step that begins.
     pub step: Option<String>,
-    /// Kind of an access unit as received.
+    /// The kind of an access unit that was received.
     pub unit: Option<String>,
-    /// Kind of a decoded frame.
+    /// The kind of a decoded frame.
     pub frame: Option<String>,
-    /// Number of seeks before.
+    /// The number of seeks before it.
     pub run: usize,
     /// Film time in seconds.
     pub at: Option<f64>,
     /// RTP timestamp of AV1.
     pub stamp: Option<u32>,
-    /// Of the unit's parts.
+    /// The hashes of the unit's parts.
     pub hashes: Vec<String>,
-    /// The film's end was reached.
+    /// Whether the film's end was reached.
     pub end: bool,
-    /// A unit of the place before the seek, as [`without_holes`] found.
+    /// Whether it is a unit from before the seek, as found by [`without_holes`].
     #[serde(skip)]
     pub stale: bool,
 }
 
-/// Runs a viewer of `players` with these steps to the film's end.
+/// Runs a viewer in `players` with these steps to the film's end.
 #[track_caller]
 pub fn watch(script: &str, url: &str, protocol: &str, steps: &[&str]) -> Vec<Line> {
     watch_with(script, url, protocol, steps, &[])
 }
 
-/// The same with variables in its environment.
+/// The same with environment variables.
 #[track_caller]
 pub fn watch_with(
     script: &str,
@@ -223,7 +228,7 @@ pub fn watch_with(
     lines
 }
 
-/// Commands, requests and answers in rtspsrc's own log: which of them came last tells who waits for whom.
+/// Commands, requests and responses in rtspsrc's log: the last of them show what it waits for.
 fn what_rtspsrc_did(log: &Path) -> String {
     let log = std::fs::read(log).unwrap_or_default();
     let log = String::from_utf8_lossy(&log);
@@ -242,7 +247,7 @@ fn what_rtspsrc_did(log: &Path) -> String {
     lines[lines.len().saturating_sub(80)..].join("\n")
 }
 
-/// As the script hashes.
+/// The hashes of a unit's parts, computed as the script does.
 pub fn hashes(unit: &Unit) -> Vec<String> {
     unit.parts
         .iter()
@@ -250,13 +255,15 @@ pub fn hashes(unit: &Unit) -> Vec<String> {
         .collect()
 }
 
-/// Units that rtspsrc holds at most: more than two seconds of sound, sent up to two seconds early.
+/// The most units that rtspsrc buffers: more than two seconds of audio, sent up to two seconds
+/// early.
 const HELD: usize = 200;
 
-/// The units of one track are runs of the film without holes: the first begins with the film, each
-/// other where `starts` says, the last one reaches the end. `lost` is what the viewer itself may
-/// throw away at a pause. Before a seek's start, units of the old place may come that lay in the
-/// viewer's socket while it threw away the `held` units before them; they are marked as stale.
+/// Checks that the units of one track are runs of the film without gaps: the first begins with the
+/// film, each other one as `starts` says, the last one reaches the end. The viewer itself may
+/// discard `lost` units at a pause. After a seek, units from the old position may arrive that were
+/// in the viewer's socket while it discarded the `held` units before them; they are marked as
+/// stale.
 #[track_caller]
 pub fn without_holes(
     kind: &str,
@@ -279,7 +286,7 @@ pub fn without_holes(
         if line.unit.as_deref() != Some(kind) {
             continue;
         }
-        // After the call to seek, what was under way of the old place may still come.
+        // After the call to seek, units from the old position may still arrive.
         if is(line, next) {
             line.stale = line.run != run;
             next += 1;
@@ -319,15 +326,15 @@ pub fn without_holes(
     );
 }
 
-/// A viewer seeks three times, pauses past the session's timeout, and plays to the end; what comes
-/// between is the film without a hole, but for `lost` units of each track that the viewer itself
-/// throws away at the pause.
+/// Runs a viewer that seeks three times, pauses for longer than the session's timeout, and plays to
+/// the end. It must receive the film without gaps, except for `lost` units of each track that the
+/// viewer itself discards at the pause.
 #[track_caller]
 pub fn seeks_and_pauses(script: &str, protocol: &str, lost: usize) -> Vec<Line> {
     seeks_and_pauses_where(script, protocol, lost, &[], &[])
 }
 
-/// The same with a server that has these keys, and a viewer with these variables in its environment.
+/// The same with configuration keys for the server and environment variables for the viewer.
 #[track_caller]
 pub fn seeks_and_pauses_where(
     script: &str,
@@ -359,9 +366,9 @@ pub fn seeks_and_pauses_where(
     ];
     let url = server.rtsp_url("seeks");
     let mut lines = watch_with(script, &url, protocol, &steps, environment);
-    // Over TCP the answers to PAUSE and PLAY part what is old from what is new. Over UDP ffmpeg reads
-    // its sockets empty before it seeks, but more may come before the server has the PAUSE, while ffmpeg throws away
-    // the picture in its parser and the rest of a packet of sound.
+    // Over TCP the responses to PAUSE and PLAY separate old units from new ones. Over UDP ffmpeg
+    // empties its sockets before it seeks, but more may arrive before the server gets the PAUSE,
+    // while ffmpeg discards the picture in its parser and the rest of an audio packet.
     let held = match (script, protocol) {
         ("rtspsrc.py", "udp") => HELD,
         ("avformat.py", "udp") => lost + 1,
@@ -378,7 +385,7 @@ pub fn seeks_and_pauses_where(
         &pictures,
         (lost, held),
     );
-    // The sound begins with the packet in which the picture's start lies.
+    // Audio begins with the packet that contains the video's start.
     let sounds = pictures.map(|picture| {
         let start = expected.video[*picture.start()].at;
         let beside = expected

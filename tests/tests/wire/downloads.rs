@@ -1,4 +1,5 @@
-//! A download on a link that is limited: it takes what viewers leave, makes room when they come, and they lose nothing.
+//! A download on a limited link: it takes what viewers leave, makes room for newcomers, and viewers
+//! lose nothing.
 
 use std::process::Command;
 
@@ -9,7 +10,7 @@ use reelway_tests::server::Options;
 
 use super::{after, by_ssrc, second};
 
-/// Mbit/s of what comes from `since` to `until`, seconds after the first byte.
+/// The rate in Mbit/s of what arrives from `since` to `until`, in seconds after the first byte.
 fn rate(came: &[(f64, usize)], since: f64, until: f64) -> f64 {
     let within = came.iter().filter(|(at, _)| (since..until).contains(at));
     let bytes: usize = within.map(|(_, bytes)| bytes).sum();
@@ -86,16 +87,18 @@ fn viewers_on_a_link_that_a_download_fills_lose_nothing_and_it_makes_room() {
         .filter(|packet| packet.from.ip() == SERVER && packet.at >= first)
         .map(|packet| (at(packet.at), packet.ip_len + 14))
         .collect();
-    // The second viewer came at this moment.
+    // The time at which the second viewer began.
     let last = media.values().filter_map(|came| came.first());
     let last = at(last.map(|came| came.at).max().expect("media"));
     let alone = rate(&bulk, 1.0, 3.5);
     let beside = rate(&bulk, last + 1.0, last + 4.0);
     let used = rate(&all, last + 1.0, last + 4.0);
     println!("{alone:.1} Mbit/s alone, {beside:.1} beside two viewers, {used:.1} of 30 used then");
-    // While it is less than 20 s ahead, twice its rate is booked for it: 8. The rest is what nobody booked.
+    // While it is less than 20 s ahead, twice its rate is booked for it: 8 Mbit/s. The rest is
+    // unbooked capacity.
     assert!(beside < 19.0, "{beside} Mbit/s beside two viewers");
-    // How much of it comes hangs on what else runs on the machine: that it is given all that is left is tested on simulated time.
+    // How much it gets depends on the machine's other load: that it gets everything that is left is
+    // tested in simulated time.
     if std::env::var_os("REELWAY_LONG").is_some() {
         assert!(alone > 16.0, "{alone} Mbit/s of 30 alone");
         assert!(beside > 8.0, "{beside} Mbit/s beside two viewers");

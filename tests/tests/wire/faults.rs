@@ -1,5 +1,5 @@
-//! What goes wrong under a stream that plays: ways that close and open again, links that carry less than
-//! they should, a server that stands still.
+//! Faults under a playing stream: routes that go down and up again, links that carry less than they
+//! should, a server that stands still.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use reelway_tests::server::Server;
 
 use super::{Came, after, burst_rule, by_ssrc, second, serve, ssrc};
 
-/// A viewer of `load` over UDP who plays.
+/// A viewer who plays `load` over UDP.
 struct Watching {
     client: Client,
     tracks: Vec<UdpTrack>,
@@ -18,7 +18,7 @@ struct Watching {
 }
 
 impl Watching {
-    /// From one of the viewer's addresses.
+    /// Begins to watch from one of the viewer's addresses.
     fn begin(server: &Server, from: IpAddr) -> Watching {
         let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)
             .expect("a socket");
@@ -42,7 +42,7 @@ impl Watching {
         self.tracks.iter().map(ssrc).collect()
     }
 
-    /// The server still knows the viewer.
+    /// Checks that the server still knows the viewer.
     fn pauses(mut self) {
         let answer = self.client.request("PAUSE", &self.url, &[]).expect("PAUSE");
         assert_eq!(answer.status, 200, "{answer:?}");
@@ -55,7 +55,7 @@ fn of<'a>(came: &BTreeMap<u32, Vec<Came<'a>>>, ssrcs: &[u32]) -> BTreeMap<u32, V
     all.map(|(ssrc, came)| (*ssrc, came.clone())).collect()
 }
 
-/// Holes in sequences.
+/// The number of gaps in the sequences.
 fn holes(came: &BTreeMap<u32, Vec<Came>>) -> usize {
     let pairs = came.values().flat_map(|came| came.windows(2));
     pairs
@@ -63,7 +63,8 @@ fn holes(came: &BTreeMap<u32, Vec<Came>>) -> usize {
         .count()
 }
 
-/// Seconds of a picture track from one packet to another, and seconds between their arrivals.
+/// The media time of a video track from one packet to another, and the time between their arrivals,
+/// in seconds.
 fn moved(from: &Came, to: &Came) -> (f64, f64) {
     (
         f64::from(to.rtp.time.wrapping_sub(from.rtp.time) as i32) / 90_000.0,
@@ -71,7 +72,7 @@ fn moved(from: &Came, to: &Came) -> (f64, f64) {
     )
 }
 
-/// The number that `/metrics` shows.
+/// The value of a metric.
 fn metric(network: &Network, server: &Server, name: &str) -> f64 {
     network.as_viewer(|| server.metric(name))
 }
@@ -88,13 +89,13 @@ fn a_way_that_closes_and_opens_again_costs_only_what_went_that_way_meanwhile() {
         )
     });
     std::thread::sleep(second(0.4));
-    // The kernel refuses packets to one of them.
+    // The kernel refuses packets to one viewer.
     network.on_server(&format!("ip route add unreachable {OTHER}/32"));
     std::thread::sleep(second(0.4));
     network.on_server(&format!("ip route del unreachable {OTHER}/32"));
     std::thread::sleep(second(0.4));
     let refused = metric(&network, &server, "reelway_rtp_refused_packets_total");
-    // No way to anybody.
+    // There is no route to any viewer.
     network.on_server("ip link set wire down");
     std::thread::sleep(second(0.6));
     network.on_server("ip link set wire up");
@@ -151,7 +152,7 @@ fn a_server_that_was_stopped_for_seconds_floods_nobody() {
             .expect("it stood still");
         let (first, last) = (&pictures[stopped + 1], &pictures[pictures.len() - 1]);
         let (film, time) = moved(first, last);
-        // What it may catch up with is a second.
+        // The server may catch up by one second.
         assert!(
             film > 0.3 && film < time + 1.0,
             "{film} s of film in {time} s"
@@ -163,7 +164,7 @@ fn a_server_that_was_stopped_for_seconds_floods_nobody() {
     server.wait_for_log(&["stood still for 3."], second(1.0));
 }
 
-/// All RTP packets that come to a track's socket until none has come for half a second.
+/// Receives a track's RTP packets until none arrives for half a second.
 fn receive(track: UdpTrack) -> Vec<Vec<u8>> {
     track
         .rtp

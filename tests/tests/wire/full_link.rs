@@ -1,4 +1,4 @@
-//! A link that downloads fill: what is marked as media goes first, and its viewers notice nothing.
+//! A link that downloads fill: packets marked as media go first, and viewers notice nothing.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -15,13 +15,14 @@ use reelway_tests::wait;
 
 use super::{after, by_ssrc, second, ssrc};
 
-/// Nanoseconds after its time at which a packet counts as late: a part of what waits in the link's queue.
+/// The lateness in nanoseconds from which a packet counts as late: a part of the time in the link's
+/// queue.
 const LATE: i64 = 120_000_000;
-/// What the link carries in this time.
+/// The bytes that the link carries in this time.
 const CARRIED_IN_LATE: f64 = 20e6 / 8.0 * LATE as f64 / 1e9;
 
-/// Readers of a film over HTTP, as fast as it comes, until they are told to stop. Many: the kernel lets
-/// each connection have only a few packets in the link's queue.
+/// Clients that read a film over HTTP as fast as possible until they are stopped. There are many,
+/// as the kernel lets each connection have only a few packets in the link's queue.
 struct Downloads {
     stop: Arc<AtomicBool>,
     reader: JoinHandle<()>,
@@ -59,7 +60,7 @@ impl Downloads {
     }
 }
 
-/// What came of the viewers' packets in some time.
+/// The packets that viewers received in some time.
 #[derive(Debug, Default)]
 struct Seen {
     packets: usize,
@@ -69,8 +70,8 @@ struct Seen {
     bulk: usize,
 }
 
-/// Watches the cable for some time. `bases`: when each stream's RTP time 0 comes at the earliest, as far
-/// as has been seen.
+/// Watches the cable for some time. `bases` has the earliest arrival seen for RTP time 0 of each
+/// stream.
 fn see(
     network: &Network,
     server: &Server,
@@ -86,7 +87,7 @@ fn see(
         seen.bulk += packet.payload.len();
     }
     for (ssrc, came) in by_ssrc(&packets, server) {
-        // Pictures: sound has another clock, and few packets.
+        // Video only: audio has a different clock, and few packets.
         if !pictures.contains(&ssrc) {
             continue;
         }
@@ -104,12 +105,12 @@ fn see(
     seen
 }
 
-/// Waits until what is not marked waits in its queue for longer than [`LATE`].
+/// Waits until unmarked packets wait in their queue for longer than [`LATE`].
 fn wait_for_full_queue(network: &Network) {
     let full = wait::until(second(20.0), || {
         let shown = network.on_server("tc -s class show dev wire classid 1:20");
         let waits = shown.split_once("backlog ")?.1.split_once("b ")?.0;
-        // In K or M where it is a round number, and 1.5e+06 for a million and a half.
+        // In K or M if it is a round number, and 1.5e+06 for a million and a half.
         let (number, unit) = match (waits.strip_suffix('K'), waits.strip_suffix('M')) {
             (Some(number), _) => (number, 1024.0),
             (_, Some(number)) => (number, 1024.0 * 1024.0),
@@ -125,7 +126,7 @@ fn wait_for_full_queue(network: &Network) {
 fn downloads_that_fill_the_link_do_not_hold_up_media() {
     let network = Network::new();
     let library = films::library(&["load"]);
-    // Downloads go as fast as the link does.
+    // Downloads are as fast as the link.
     let options = Options::new(library.path())
         .set("http.ahead", 3600)
         .namespace(network.server(), SERVER);
@@ -134,7 +135,7 @@ fn downloads_that_fill_the_link_do_not_hold_up_media() {
         server.wait_indexed();
         server
     });
-    // A link of 20 Mbit/s whose owner lets AF41 go first, as routers at home and at work do.
+    // A link of 20 Mbit/s that prefers AF41, as routers at home and at work do.
     network.on_server("tc qdisc add dev wire root handle 1: htb default 20");
     network.on_server("tc class add dev wire parent 1: classid 1:1 htb rate 20mbit ceil 20mbit");
     network.on_server(
@@ -146,7 +147,7 @@ fn downloads_that_fill_the_link_do_not_hold_up_media() {
     network.on_server(
         "tc filter add dev wire parent 1: protocol ip prio 1 u32 match ip tos 0x88 0xfc flowid 1:10",
     );
-    // And what this machine's own queues sort by.
+    // Count packets by the priority that this machine's queues use.
     network.on_server("nft add table inet marks");
     network.on_server("nft add chain inet marks out { type filter hook postrouting priority 0 ; }");
     for (name, what) in [
@@ -174,19 +175,19 @@ fn downloads_that_fill_the_link_do_not_hold_up_media() {
     });
     let pictures: Vec<u32> = viewers.iter().map(|(_, tracks)| ssrc(&tracks[0])).collect();
     let mut bases = BTreeMap::new();
-    // The film's first picture alone is more than the link carries in its time.
+    // The film's first picture alone exceeds what the link carries in the picture's time.
     std::thread::sleep(second(0.6));
     let alone = see(&network, &server, &pictures, &mut bases, 0.6);
     let downloads = Downloads::begin(&network, server.http, 200);
     wait_for_full_queue(&network);
     let beside = see(&network, &server, &pictures, &mut bases, 0.7);
-    // The same without a queue of its own: what the marks are worth.
+    // The same without a separate queue shows the effect of the marks.
     network.on_server("tc filter del dev wire parent 1: prio 1");
     wait_for_full_queue(&network);
     let unsorted = see(&network, &server, &pictures, &mut bases, 0.7);
     downloads.end();
     viewers.clear();
-    // Nothing more is sent, so that all is counted.
+    // Nothing more is sent, so that everything is counted.
     drop(server);
 
     println!("alone: {alone:?}\nbeside downloads: {beside:?}\nunsorted: {unsorted:?}");

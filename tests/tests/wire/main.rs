@@ -1,5 +1,5 @@
-//! What is on the wire: two hosts with a cable between them, and a capture at the viewer's end.
-//! Needs root, for the hosts are network namespaces.
+//! The packets on the wire: two hosts connected by a cable, and a capture at the viewer's end.
+//! Needs root, as the hosts are network namespaces.
 
 mod downloads;
 mod faults;
@@ -18,16 +18,16 @@ use reelway_tests::network::{Network, OTHER, SERVER, SERVER_V6, VIEWER, VIEWER_V
 use reelway_tests::rtsp::{Client, Rtp, RtpInfo, SenderReport, UdpTrack, rtp_info, sender_report};
 use reelway_tests::server::{Options, Server};
 
-/// An Ethernet's.
+/// The MTU of Ethernet.
 const MTU: usize = 1500;
-/// The server's default.
+/// The server's default burst.
 const BURST: usize = 8;
 
 fn second(count: f64) -> Duration {
     Duration::from_secs_f64(count)
 }
 
-/// A server on its host, with these films. Drop it before the network.
+/// Starts a server on its host, with these films. Drop it before the network.
 #[track_caller]
 fn serve(network: &Network, names: &[&str]) -> (Server, tempfile::TempDir) {
     serve_at(network, SERVER, names)
@@ -37,7 +37,7 @@ fn serve(network: &Network, names: &[&str]) -> (Server, tempfile::TempDir) {
 fn serve_at(network: &Network, address: IpAddr, names: &[&str]) -> (Server, tempfile::TempDir) {
     let library = films::library(names);
     let server = Options::new(library.path()).namespace(network.server(), address);
-    // Readiness is asked over the cable.
+    // Readiness is checked over the cable.
     let server = network.as_viewer(|| {
         let server = server.start();
         server.wait_indexed();
@@ -46,7 +46,7 @@ fn serve_at(network: &Network, address: IpAddr, names: &[&str]) -> (Server, temp
     (server, library)
 }
 
-/// A packet that came over the cable, as RTP.
+/// An RTP packet that arrived over the cable.
 #[derive(Clone, Copy)]
 struct Came<'a> {
     at: u64,
@@ -68,7 +68,8 @@ fn by_ssrc<'a>(packets: &'a [Packet], server: &Server) -> BTreeMap<u32, Vec<Came
     all
 }
 
-/// The sender reports in a capture, with the times they came at and how many packets came before.
+/// The sender reports in a capture, with their times of arrival and the numbers of packets before
+/// them.
 fn reports(packets: &[Packet], server: &Server) -> Vec<(u64, usize, SenderReport)> {
     let rtcp = packets
         .iter()
@@ -80,7 +81,7 @@ fn reports(packets: &[Packet], server: &Server) -> Vec<(u64, usize, SenderReport
     .collect()
 }
 
-/// SSRC in a `Transport` header.
+/// The SSRC in a `Transport` header.
 fn ssrc(track: &UdpTrack) -> u32 {
     let text = track
         .transport
@@ -100,19 +101,19 @@ fn range_start(header: &str) -> f64 {
         .unwrap_or_else(|| panic!("no npt range: {header:?}"))
 }
 
-/// How far `seq` lies behind `from`, over the wrap.
+/// How far `seq` lies after `from`, with wraparound.
 fn after(seq: u16, from: u16) -> i16 {
     seq.wrapping_sub(from) as i16
 }
 
-/// What a viewer over UDP asked for and was told.
+/// What the server reported to a viewer over UDP.
 struct Told {
     ssrcs: Vec<u32>,
     /// Start of the range and entries of RTP-Info, for each PLAY.
     plays: Vec<(f64, Vec<RtpInfo>)>,
 }
 
-/// Watches a film over UDP: each range for as long.
+/// Watches a film over UDP, each range for this long.
 fn watch(server: &Server, title: &str, ranges: &[(&str, Duration)]) -> Told {
     let mut client = Client::connect(server.rtsp).expect("a connection");
     let url = server.rtsp_url(title);
@@ -225,9 +226,9 @@ fn over_ipv6_packets_keep_the_mtu_and_their_sequence_too() {
     burst_rule("load over IPv6", &came);
 }
 
-/// In any millisecond at most `max(BURST, what the frames' rates need)` packets of the stream.
+/// Checks that no millisecond has more than `max(BURST, the frames' rates)` packets of the stream.
 fn burst_rule(title: &str, came: &BTreeMap<u32, Vec<Came>>) {
-    // What a frame's rate needs: its packets over the 40 ms it lasts. (Sound frames are one packet.)
+    // A frame's rate: its packets divided by its duration of 40 ms. (Audio frames have one packet.)
     let mut frames: BTreeMap<(u32, u32), usize> = BTreeMap::new();
     for (ssrc, came) in came {
         came.iter()
@@ -261,7 +262,7 @@ fn burst_rule(title: &str, came: &BTreeMap<u32, Vec<Came>>) {
     );
 }
 
-/// Where in the capture the answers to PLAY are.
+/// The indexes of the responses to PLAY in the capture.
 fn answers(packets: &[Packet], server: &Server) -> Vec<usize> {
     let answers = packets.iter().enumerate().filter(|(_, packet)| {
         let text = String::from_utf8_lossy(&packet.payload);
@@ -302,7 +303,7 @@ fn media_goes_to_the_address_of_the_connection_and_nowhere_else() {
         assert_eq!(answer.status, 200, "{answer:?}");
         std::thread::sleep(second(1.0));
 
-        // A session cannot be taken over from elsewhere with its number.
+        // A session cannot be taken over from another address with its ID.
         let session = client.session.clone().expect("a session");
         let thief = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)
             .expect("a socket");

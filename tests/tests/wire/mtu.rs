@@ -1,4 +1,4 @@
-//! The largest packet: what `rtp.mtu` says and no more, over IPv4 and IPv6, retransmissions included.
+//! The largest packet: no longer than `rtp.mtu`, over IPv4 and IPv6, retransmissions included.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -9,14 +9,15 @@ use reelway_tests::network::{Network, SERVER, SERVER_V6};
 use reelway_tests::rtsp::{Client, Rtp};
 use reelway_tests::server::{Options, Server};
 
-/// Payload type of the film's picture; what else comes with it are retransmissions.
+/// The payload type of the film's video; all others that arrive with it are retransmissions.
 const PICTURE: u8 = 96;
 /// Bytes of a UDP header.
 const UDP: usize = 8;
 
-/// The length in bytes of the longest retransmission's IP packet. The viewer asks for every packet that is as long as the
-/// longest before it, until one comes again whose length is in `wanted`. A request is heard only for two seconds: where the
-/// machine stands still for longer, the next such packet is the one.
+/// Returns the length in bytes of the longest retransmission's IP packet. The viewer requests every
+/// packet again that is at least as long as those before it, until a retransmission has a length in
+/// `wanted`. Requests are honoured for only two seconds: if the machine stands still for longer, a
+/// later packet has its turn.
 fn longest_again(server: &Server, ip_header: usize, wanted: RangeInclusive<usize>) -> usize {
     let mut client = Client::connect(server.rtsp).expect("a connection");
     let url = server.rtsp_url("load");
@@ -57,7 +58,7 @@ fn check(address: IpAddr, ip_header: usize) {
     let network = Network::new();
     let library = films::library(&["load"]);
     for mtu in [1500, 1492, 1280] {
-        // The cable carries no more either: what is longer would come as fragments.
+        // The cable carries no more either: longer packets would arrive as fragments.
         network.on_server(&format!("ip link set wire mtu {mtu}"));
         let options = Options::new(library.path())
             .set("rtp.mtu", mtu)
@@ -69,8 +70,8 @@ fn check(address: IpAddr, ip_header: usize) {
             server
         });
         let capture = network.capture();
-        // One plan for both families: over IPv4 the full packet is 20 bytes shorter. A picture is cut into pieces of the
-        // same length, so the longest is some bytes short of full.
+        // One plan serves both families: over IPv4 a full packet is 20 bytes shorter. Pictures are
+        // cut into pieces of equal length, so the longest is a few bytes short of full.
         let full = mtu - (40 - ip_header);
         let again = network.as_viewer(|| longest_again(&server, ip_header, full - 8..=full));
         let packets = capture.finish().expect("a capture");

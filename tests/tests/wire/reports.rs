@@ -1,4 +1,4 @@
-//! RTP-Info and sender reports are true.
+//! RTP-Info and sender reports are correct.
 
 use reelway_tests::capture::Packet;
 use reelway_tests::films;
@@ -9,7 +9,7 @@ use reelway_tests::server::Server;
 
 use super::{BURST, MTU, Told, answers, by_ssrc, reports, second, serve, watch};
 
-/// The RTP clock rate of pictures.
+/// The RTP clock rate of video.
 const PICTURE_RATE: u32 = 90_000;
 
 #[test]
@@ -127,7 +127,7 @@ fn first_access_unit(payload: &[u8]) -> &[u8] {
 
 fn sender_reports(packets: &[Packet], server: &Server, told: &Told, rates: &[u32]) {
     let reports = reports(packets, server);
-    // The second PLAY's answer parts the reports: those before it are of the first range.
+    // The second response to PLAY separates the reports: earlier ones belong to the first range.
     let answers: Vec<usize> = answers(packets, server);
     let mut lines = Vec::new();
     for (at, number, report) in &reports {
@@ -150,7 +150,7 @@ fn sender_reports(packets: &[Packet], server: &Server, told: &Told, rates: &[u32
             + f64::from(report.rtp_time.wrapping_sub(infos[track].rtptime) as i32)
                 / f64::from(rates[track]);
         lines.push((play.min(1), track, position - wall));
-        // A report may be written while a slice of the same turn is on its way.
+        // A report may be written while some packets of the same turn are still on their way.
         let before = packets[..*number]
             .iter()
             .filter(|packet| packet.udp && packet.from.port() == server.rtp);
@@ -188,7 +188,7 @@ fn sender_reports(packets: &[Packet], server: &Server, told: &Told, rates: &[u32
             );
         }
     }
-    // At once after each PLAY, then every 5 s: 6.5 s hold two of each track.
+    // One at once after each PLAY, then one every 5 s: in 6.5 s there are two for each track.
     let first: Vec<_> = lines
         .iter()
         .filter(|line| line.0 == 0 && line.1 == 0)

@@ -1,4 +1,4 @@
-//! After the answer to a seek no packet of the old place comes.
+//! No packet from the old position arrives after the response to a seek.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ fn after_the_answer_to_a_seek_nothing_of_the_old_place_comes_over_tcp() {
             );
         }
         let infos = rtp_info(answer.header("rtp-info")).expect("RTP-Info");
-        // What came before the answer is of the old place, what comes after it of the new one.
+        // Packets before the response are from the old position, those after it from the new one.
         let old: Vec<_> = client.frames.drain(..).collect();
         let mut seen = vec![0; tracks];
         let until = reelway_tests::wait::Deadline::after(second(1.5));

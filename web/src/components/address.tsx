@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { CheckIcon, CopyIcon } from "./icons";
 
-/** Copies text; where the browser keeps its clipboard to https pages, by the old way of a selection. */
+/** Copies text; if the browser restricts its clipboard to https pages, by means of a selection. */
 async function copy(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -22,7 +22,7 @@ interface AddressProps {
   name: string;
   hint: string;
   address: string | null;
-  /** Why there is no address. */
+  /** The reason why there is no address. */
   why: string | null;
 }
 
@@ -52,7 +52,7 @@ export function Address({ name, hint, address, why }: AddressProps) {
               onClick={async (event) => {
                 const button = event.currentTarget;
                 setSaid((await copy(address)) ? "Copied" : "Could not copy");
-                button.focus(); // the old way of copying takes the focus along
+                button.focus(); // copying by selection moves the focus
               }}
             >
               {said === "Copied" ? <CheckIcon /> : <CopyIcon />}

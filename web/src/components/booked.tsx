@@ -1,4 +1,4 @@
-// The booking calendar: what is booked of each thing the machine has only so much of, over the minutes to come.
+// The booking calendar: the bookings of each limited resource in the coming minutes.
 import * as api from "../api";
 import { Calibrated } from "./calibrated";
 import { usePolled } from "../poll";
@@ -15,7 +15,7 @@ const names: Record<api.Resource["name"], string> = {
 const amount = (value: number, unit: api.Resource["unit"]) =>
   unit === "bit/s" ? rate(value) : unit === "byte/s" ? `${size(value)}/s` : size(value);
 
-/** Nothing where nothing is limited. */
+/** Renders nothing if nothing is limited. */
 export function Booked() {
   const admission = usePolled(api.admission);
   if (!admission || admission.resources.length === 0) return null;
@@ -53,7 +53,7 @@ const height = 120;
 function Calendar({ resource, step }: { resource: api.Resource; step: number }) {
   const { booked, limit, unit } = resource;
   const most = Math.max(...booked, 0);
-  // With some room above the limit, so that it is seen.
+  // Leaves some room above the limit, so that it can be seen.
   const top = Math.max((limit ?? 0) * 1.1, most * 1.05, 1);
   const x = (i: number) => (i / Math.max(booked.length - 1, 1)) * width;
   const y = (value: number) => height - (value / top) * height;

@@ -1,11 +1,12 @@
-// The cache: what it is worth beside other policies, how the disks do, and what of each film that plays is in memory.
+// The cache: its hits compared with other policies, the performance of the disks, and which parts
+// of films being played are in memory.
 import * as api from "../api";
 import { count, milliseconds, size, titleParts } from "../format";
 import { format } from "../routes";
 
 const percent = (share: number) => `${(share * 100).toFixed(share > 0.995 || share < 0.1 ? 1 : 0)} %`;
 
-/** Nothing before anything was read. */
+/** Renders nothing before anything was read. */
 export function Cached({ cache }: { cache: api.Cache | null }) {
   if (!cache || cache.hits + cache.misses === 0) return null;
   return (
@@ -61,7 +62,7 @@ function Compared({ compared }: { compared: NonNullable<api.Cache["compared"]> }
 
 function Devices({ devices }: { devices: api.Device[] }) {
   return (
-    // On a phone it is wider than the page: who has no pointer moves it by keys.
+    // On a phone it is wider than the page: users without a pointer scroll it with keys.
     <div class="devices" role="region" aria-label="Disks" tabIndex={0}>
       <table>
         <caption>Disks</caption>
@@ -106,7 +107,8 @@ function Devices({ devices }: { devices: api.Device[] }) {
   );
 }
 
-/** What of a film is in memory, from its beginning to its end, and where its viewers are. */
+/** Which parts of a film are in memory, from its beginning to its end, and where its viewers
+ * are. */
 function FilmMap({ film }: { film: api.CachedFilm }) {
   const { name, place } = titleParts(film.title);
   const parts = film.map.length;
@@ -139,7 +141,7 @@ function FilmMap({ film }: { film: api.CachedFilm }) {
   );
 }
 
-/** Parts of the same share as one. */
+/** Joins adjacent parts with the same percentage. */
 function runs(map: number[]): [from: number, to: number, share: number][] {
   const found: [number, number, number][] = [];
   map.forEach((share, at) => {

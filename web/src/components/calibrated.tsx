@@ -1,9 +1,9 @@
-// What `reelway serve --calibrate` found out about this machine: in words, and its chart.
+// The results of `reelway serve --calibrate` for this machine: as text, and its chart.
 import { useState } from "preact/hooks";
 import * as api from "../api";
 import { rate, size } from "../format";
 
-/** Closed at first: what was found is asked for when somebody wants to see it. */
+/** Closed at first: the results are requested when it is opened. */
 export function Calibrated() {
   const [found, setFound] = useState<api.Calibration | null>(null);
   const [trouble, setTrouble] = useState<string | null>(null);

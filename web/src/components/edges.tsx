@@ -1,9 +1,9 @@
-// A director's edges: how they are, what they save, and what happens if one fails.
+// A director's edges: their states, the traffic that they save, and what happens if one fails.
 import type { Director, Edge, Without } from "../director-api";
 import { count, rate, size, titleParts } from "../format";
 import { Figures, type FigureText } from "./figures";
 
-/** All edges together. */
+/** The totals of all edges. */
 export function Totals({ status }: { status: Director }) {
   const reports = status.edges.flatMap(({ report }) => report ?? []);
   const sum = (of: (report: (typeof reports)[number]) => number) => reports.reduce((all, report) => all + of(report), 0);
@@ -97,7 +97,7 @@ const states: Record<Edge["state"], string> = {
   down: "down",
 };
 
-/** How many films are named. */
+/** The most films that are named. */
 const named = 3;
 
 function Forecast({ without }: { without: Without }) {

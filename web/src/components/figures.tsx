@@ -1,10 +1,10 @@
-// Figures at the head of a page, each on a card.
+// Figures at the top of a page, each on a card.
 import type { ComponentChildren } from "preact";
 
-/** Its name, its value, and more about it. */
+/** A figure's name, its value, and further information. */
 export type FigureText = [name: string, value: string, more: string];
 
-/** `children`: what stands before them. */
+/** `children` are rendered before the figures. */
 export function Figures({ label, of, children, even }: { label: string; of: FigureText[]; children?: ComponentChildren; even?: boolean }) {
   return (
     <section class={even ? "figures figures-even" : "figures"} aria-label={label}>

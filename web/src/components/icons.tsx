@@ -1,4 +1,5 @@
-// The pages' icons: 24x24, drawn in the text's colour, silent to screen readers (their buttons have labels).
+// The pages' icons: 24x24, in the text's colour, hidden from screen readers (their buttons have
+// labels).
 import type { ComponentChildren } from "preact";
 
 function icon(content: ComponentChildren) {

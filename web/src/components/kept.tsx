@@ -5,7 +5,7 @@ import { size } from "../format";
 import { usePolled } from "../poll";
 import { useToken } from "./token-dialog";
 
-/** Nothing where the server keeps no remote films. */
+/** Renders nothing if the server keeps no remote films. */
 export function Kept({ title }: { title: string }) {
   const cache = usePolled(api.cache);
   const [withToken, dialog] = useToken("keep or drop films");

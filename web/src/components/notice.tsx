@@ -7,7 +7,7 @@ interface NoticeProps {
   children?: ComponentChildren;
 }
 
-/** A message in place of content: what is the matter, and what to do about it. */
+/** A message in place of content: the problem, and what to do about it. */
 export function Notice({ kind, title, children }: NoticeProps) {
   return (
     <div class={`notice notice-${kind}`} role={kind === "problem" ? "alert" : "status"}>

@@ -3,7 +3,8 @@ import type { Film } from "../api";
 import { poster, posterKey } from "../poster";
 import { FilmIcon, WaitIcon, WarningIcon } from "./icons";
 
-/** A film's picture, taken when the tile comes into view; until then, and where there is none, a sign. */
+/** A film's poster, taken when the tile scrolls into view; until then, or if there is none, an
+ * icon. */
 export function Poster({ film }: { film: Film }) {
   const box = useRef<HTMLDivElement>(null);
   const [address, setAddress] = useState<string | null>(null);

@@ -1,11 +1,12 @@
-// Films of other servers: what came from each, what is kept of them on a disk, and what is fetched in advance.
+// Films of other servers: traffic from each server, what is kept on a disk, and what is fetched in
+// advance.
 import { useState } from "preact/hooks";
 import * as api from "../api";
 import { count, size, titleParts } from "../format";
 import { format } from "../routes";
 import { useToken } from "./token-dialog";
 
-/** Nothing where all films lie on this machine. */
+/** Renders nothing if all films are on this machine. */
 export function Remote({ cache }: { cache: api.Cache | null }) {
   if (!cache || cache.servers.length === 0) return null;
   const origins = cache.servers.filter((server) => !server.sibling);
@@ -64,7 +65,7 @@ function Servers({ servers }: { servers: api.OtherServer[] }) {
   );
 }
 
-/** How many of the films that are fetched in advance are shown. */
+/** The most prefetched films that are listed. */
 const shown = 10;
 
 function Tier({ tier }: { tier: api.Tier }) {

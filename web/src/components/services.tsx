@@ -1,4 +1,4 @@
-// The kernel's table, as it is now: a part for each service, a row for each edge.
+// The kernel's current table: a section for each service, a row for each edge.
 import type { Director, Service } from "../director-api";
 import { size } from "../format";
 

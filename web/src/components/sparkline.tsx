@@ -13,16 +13,16 @@ export function points(values: readonly number[], room: number, width: number, h
 
 interface SparklineProps {
   values: readonly number[];
-  /** How many values fill the width. */
+  /** The number of values that fill the width. */
   room: number;
-  /** What it shows, for those who cannot see it. */
+  /** A description for people who cannot see it. */
   label: string;
 }
 
 const width = 240;
 const height = 40;
 
-/** A small picture of how a number went lately. */
+/** A small chart of the recent values of a number. */
 export function Sparkline({ values, room, label }: SparklineProps) {
   const line = points(values, room, width, height);
   const first = line.split(",", 1)[0];

@@ -1,13 +1,14 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { isRefused } from "../api";
 
-/** The token given earlier in this tab is here. */
+/** The storage key of the token that was entered earlier in this tab. */
 const place = "reelway.token";
 
 type Act = (token: string) => Promise<void>;
 
-/** Does what needs the token: asks for it where none is known, and again where the server refuses it. The second of what it
- * gives belongs into the page. Other errors are the business of `act`. */
+/** Performs actions that need the token: asks for it if it is not known, and again if the server
+ * rejects it. Returns a function that takes the action, and the dialog, which belongs in the
+ * page. `act` handles other errors. */
 export function useToken(purpose: string) {
   const [waiting, setWaiting] = useState<Act | null>(null);
   const [error, setError] = useState<string | null>(null);
@@ -44,15 +45,15 @@ export function useToken(purpose: string) {
 }
 
 interface TokenDialogProps {
-  /** What the token is wanted for: `end this session`. */
+  /** The purpose of the token: `end this session`. */
   purpose: string;
-  /** What the server said to the last one. */
+  /** The server's response to the last token. */
   error: string | null;
   onToken(token: string): void;
   onCancel(): void;
 }
 
-/** Asks for the token that changes want. */
+/** Asks for the token that changes require. */
 function TokenDialog({ purpose, error, onToken, onCancel }: TokenDialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [token, setToken] = useState("");

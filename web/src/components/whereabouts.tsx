@@ -1,8 +1,8 @@
-// Which edges have which film in memory, and how many watch it there.
+// Which edges have which films in memory, and how many viewers watch them there.
 import type { Edge } from "../director-api";
 import { count, titleParts } from "../format";
 
-/** Films that are shown, those with the most viewers. */
+/** The number of films shown, those with the most viewers. */
 const shown = 20;
 
 export function Whereabouts({ edges }: { edges: Edge[] }) {

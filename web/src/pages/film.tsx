@@ -1,4 +1,4 @@
-// One film: the player, the addresses for other players, and what the film is made of.
+// One film: the player, the addresses for other players, and technical details.
 import { useEffect, useState } from "preact/hooks";
 import * as api from "../api";
 import { Address } from "../components/address";
@@ -11,7 +11,7 @@ import { Player } from "../player/player";
 import { help } from "../player/shortcuts";
 import { format } from "../routes";
 
-/** Between two looks at a film that is not ready, in ms. */
+/** The interval at which a film that is not ready is requested again, in ms. */
 const period = 5000;
 
 export function FilmPage({ title }: { title: string }) {
@@ -40,7 +40,7 @@ export function FilmPage({ title }: { title: string }) {
     return () => stop.abort();
   }, [title, asked]);
 
-  // How far a film has been read is not told, but asked for.
+  // The progress of indexing is not in the events, so it is polled.
   const waits = film?.state === "indexing" || film?.state === "not_ready";
   useEffect(() => {
     if (!waits) return;
@@ -82,7 +82,7 @@ export function FilmPage({ title }: { title: string }) {
   );
 }
 
-/** The player, or in its place why there is none. */
+/** The player, or the reason why there is none. */
 function Stage({ film }: { film: api.FilmDetail }) {
   if (film.state === "indexing") {
     return <Stand kind="wait" title="This film is being indexed" text={soFar(film.indexed)} />;

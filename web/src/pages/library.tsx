@@ -122,7 +122,7 @@ function Search({ query, sort }: LibraryProps) {
 
   const search = (wanted: string) => {
     clearTimeout(timer.current);
-    // Typing is one step in the browser's history, not one for each letter.
+    // Typing is a single step in the browser's history.
     history.replaceState(null, "", format({ page: "library", query: wanted.trim(), sort }));
     window.dispatchEvent(new HashChangeEvent("hashchange"));
   };

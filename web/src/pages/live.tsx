@@ -1,4 +1,4 @@
-// The live page: who watches what, how well, and how the server does.
+// The live page: who watches what and how well, and the state of the server.
 import { useEffect, useState } from "preact/hooks";
 import * as api from "../api";
 import { Booked } from "../components/booked";
@@ -13,10 +13,10 @@ import { clock, count, lasting, milliseconds, rate, size, spoken, titleParts } f
 import { usePolled } from "../poll";
 import { format } from "../routes";
 
-/** Seconds that the small picture of the sending rate shows. */
+/** The seconds that the sparkline of the sending rate covers. */
 const historySeconds = 120;
 
-/** The sending rate second by second, kept while other pages are shown too. */
+/** The sending rate second by second, also recorded while other pages are shown. */
 const history: number[] = [];
 let sending = 0;
 feed.on("node", (node) => (sending = node.sending.rate));
@@ -87,7 +87,7 @@ export function Live() {
   );
 }
 
-/** One second's redraw, for the picture of the rate. */
+/** Redraws every second, for the sparkline. */
 function useSeconds(): number {
   const [seconds, setSeconds] = useState(0);
   useEffect(() => {
@@ -132,19 +132,19 @@ function Figures({ node }: { node: api.Node | null }) {
   );
 }
 
-/** How late packets leave, beside the 99th percentile. */
+/** The lateness of packets beyond the 99th percentile. */
 function latenesses({ sending }: api.Node): string {
   if (sending.late_p999_ms == null || sending.late_max_ms == null) return "of 99 % of packets";
   return `of 99 % of packets; of 99.9 %: ${milliseconds(sending.late_p999_ms)}, at most ${milliseconds(sending.late_max_ms)}`;
 }
 
-/** What a stream costs, and how it is sent. */
+/** The cost of a stream, and how it is sent. */
 function sends({ sending }: api.Node): string {
   const packets = sending.packets_per_send;
   return `a second; sends by ${sending.backend}${packets != null ? `, ${packets.toFixed(1)} packets a send` : ""}`;
 }
 
-/** What did not arrive as it was sent first. */
+/** Packets that did not arrive as first sent. */
 function losses({ sending }: api.Node): string {
   const parts = [`of ${count(sending.missed, "packet")} missed`];
   if (sending.dropped_frames > 0) parts.push(`${count(sending.dropped_frames, "frame")} left out`);
@@ -169,7 +169,8 @@ function sessionsByProtocol({ sessions }: api.Node): string {
   return `of ${count(sessions.total, "session")}: ${parts.join(", ")}`;
 }
 
-/** Rows shown until one asks for more: a table of thousands that changes every second is of no use to anyone. */
+/** The rows shown until the user asks for more: nobody can use a table of thousands that changes
+ * every second. */
 const firstRows = 100;
 
 function Sessions({ sessions, onEnd }: { sessions: api.Session[]; onEnd(session: api.Session): void }) {

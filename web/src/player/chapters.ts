@@ -2,15 +2,17 @@
 
 import type { Chapter } from "../api";
 
-/** Browsers round times: a place this near to a chapter's beginning is its beginning, in seconds. */
+/** Browsers round times: a position this close to a chapter's beginning, in seconds, counts as
+ * its beginning. */
 const near = 0.01;
 
-/** The number of the chapter at a time, -1 before the first. */
+/** The index of the chapter at a time, -1 before the first. */
 export function chapterAt(chapters: readonly Chapter[], seconds: number): number {
   return chapters.findLastIndex((chapter) => chapter.start <= seconds + near);
 }
 
-/** Where the next chapter begins, or the one before; back from some seconds into a chapter is to its beginning. Null: there is none. */
+/** The beginning of the next chapter, or of the previous one; from some seconds into a chapter,
+ * back leads to its beginning. Null if there is none. */
 export function chapterFrom(chapters: readonly Chapter[], seconds: number, by: 1 | -1): number | null {
   const wellInto = 2; // seconds
   const from = by < 0 ? seconds - wellInto : seconds;
@@ -18,7 +20,7 @@ export function chapterFrom(chapters: readonly Chapter[], seconds: number, by: 1
   return found?.start ?? null;
 }
 
-/** What it is called. */
+/** The name to display. */
 export function chapterLabel(chapters: readonly Chapter[], number: number): string {
   return chapters[number]?.name ?? `Chapter ${number + 1}`;
 }

@@ -1,24 +1,24 @@
-// Plays a film in a <video>: by hls.js, or by the browser's own HLS where it has nothing else.
+// Plays a film in a <video>: with hls.js, or with the browser's own HLS if that is all there is.
 import type Hls from "hls.js";
 import type { FilmDetail } from "../api";
 import { language, rate } from "../format";
 import type { Way } from "../playable";
 
-/** One of what a viewer may choose from. */
+/** One of several options that a viewer may choose. */
 export interface Choice {
   index: number;
   label: string;
 }
 
-/** The index of the quality that is chosen for the viewer, by how fast the film comes. */
+/** The index that means: the quality is chosen automatically, by download speed. */
 export const automatic = -1;
 
-/** What playback tells the page. */
+/** What playback reports to the page. */
 export interface Listener {
   soundTracks(tracks: Choice[], current: number): void;
-  /** The renditions of the picture, and which of them was chosen. */
+  /** The renditions of the video, and which one was chosen. */
   qualities(qualities: Choice[], chosen: number): void;
-  /** Playing has ended early; `why` says it in plain words. */
+  /** Playback has ended early; `why` is the reason in plain words. */
   failed(why: string): void;
 }
 
@@ -44,12 +44,12 @@ export async function play(
 async function byHlsJs(video: HTMLVideoElement, address: string, position: number, listener: Listener): Promise<Playback> {
   const { default: Hls } = await import("hls.js");
   const hls = new Hls({
-    startPosition: position || -1, // -1: where the playlist says
+    startPosition: position || -1, // -1: as the playlist says
     enableWorker: false, // segments are fMP4 already; a worker from a blob would need a wider security policy
     maxBufferLength: 30,
     backBufferLength: 30,
-    renderTextTracksNatively: false, // subtitles are <track>s of the player's
-    // Films are as long as they are: a failed request is tried again for a while, then said.
+    renderTextTracksNatively: false, // subtitles are <track>s of the player
+    // Films do not change: a failed request is repeated for a while, then reported.
     fragLoadPolicy: {
       default: {
         maxTimeToFirstByteMs: 8_000,
@@ -63,7 +63,7 @@ async function byHlsJs(video: HTMLVideoElement, address: string, position: numbe
   hls.on(Hls.Events.ERROR, (_, data) => {
     if (!data.fatal) return;
     if (data.type === Hls.ErrorTypes.MEDIA_ERROR && !recovered) {
-      recovered = true; // once: a decoder may stumble, a film that breaks it twice is broken
+      recovered = true; // once: a decoder may fail; a film that breaks it twice is broken
       hls.recoverMediaError();
       return;
     }
@@ -90,7 +90,7 @@ async function byHlsJs(video: HTMLVideoElement, address: string, position: numbe
     chooseSound: (index) => (hls.audioTrack = index),
     chooseQuality(index) {
       quality = index;
-      hls.nextLevel = index; // what is shown stays until there is some of the other
+      hls.nextLevel = index; // the current rendition plays on until the other is loaded
       tellQualities();
     },
     stop: () => hls.destroy(),
@@ -120,14 +120,14 @@ interface Level {
   bitrate: number;
 }
 
-/** "720p", and the bit rate where there are several of that height. */
+/** "720p", with the bit rate if there are several of that height. */
 function qualityLabel(level: Level, all: readonly Level[]): string {
   const lines = level.height ? `${level.height}p` : "";
   const isOnly = all.filter((other) => other.height === level.height).length === 1;
   return isOnly && lines ? lines : `${lines} ${rate(level.bitrate)}`.trim();
 }
 
-/** Safari's list of sound tracks, which TypeScript's DOM types leave out. */
+/** Safari's list of audio tracks, which is missing in TypeScript's DOM types. */
 interface NativeTracks extends EventTarget {
   length: number;
   [index: number]: { enabled: boolean; label: string; language: string };

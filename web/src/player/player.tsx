@@ -1,4 +1,4 @@
-// The player: a <video> with controls of our own, so that they look and behave alike everywhere.
+// The player: a <video> with custom controls, so that they look and behave the same everywhere.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { FilmDetail, Subtitles } from "../api";
 import {
@@ -23,7 +23,7 @@ interface PlayerProps {
   duration: number; // seconds
 }
 
-/** How long the controls stay over a playing film after the last movement, in ms. */
+/** How long the controls remain visible over a playing film after the last movement, in ms. */
 const controlsStay = 2500;
 
 interface Shown {
@@ -50,7 +50,7 @@ function observe(video: HTMLVideoElement): Shown {
   };
 }
 
-/** How a film goes on when it is loaded again. */
+/** The state in which a film continues when it is loaded again. */
 interface Resumed {
   address: string | undefined;
   position: number; // seconds
@@ -75,7 +75,8 @@ const watched = [
   "ratechange",
 ];
 
-/** Plays. Where loading begins only now, it takes back what was asked for before: then as soon as there is something to play, if that is still wanted. */
+/** Starts playing. If loading begins only now, it cancels the request to play; then playback
+ * starts as soon as there is data, if still wanted. */
 async function start(element: HTMLVideoElement, isWanted: () => boolean): Promise<void> {
   try {
     await element.play();
@@ -115,7 +116,7 @@ export function Player({ film, way, duration }: PlayerProps) {
       qualities: (all: Choice[], chosen: number) => setQualities({ all, chosen }),
       failed: setFailure,
     };
-    element.defaultPlaybackRate = speed; // loading goes back to it
+    element.defaultPlaybackRate = speed; // loading resets the speed to this
     play(element, film, way, position, listener).then(
       (started) => {
         if (stopped) return started.stop();
@@ -144,7 +145,8 @@ export function Player({ film, way, duration }: PlayerProps) {
     };
   }, []);
 
-  // Of the browser's own HLS, which has them in the playlist, as of our <track>s: they stand in one order.
+  // For the browser's own HLS, which has them in the playlist, and for our <track>s: both are in
+  // the same order.
   useEffect(() => {
     const tracks = video.current?.textTracks;
     if (!tracks) return;
@@ -165,7 +167,7 @@ export function Player({ film, way, duration }: PlayerProps) {
   const tryAgain = () => {
     const element = video.current;
     if (!element) return;
-    // An attempt that did not come as far as to play leaves it as it was.
+    // An attempt that did not get as far as playing leaves the state unchanged.
     if (element.currentTime > 0) {
       const { currentTime: position, playbackRate: speed, paused } = element;
       resumed.current = { address: film.urls.hls, position, speed, plays: !paused };
@@ -429,7 +431,7 @@ export function Player({ film, way, duration }: PlayerProps) {
   );
 }
 
-/** The language in words, and what else the file's name says. */
+/** The language in words, and everything else in the file's name. */
 function subtitleLabel({ label, language: code }: Subtitles): string {
   const words = language(code);
   return words && code ? label.replace(code, words) : label;
@@ -438,11 +440,12 @@ function subtitleLabel({ label, language: code }: Subtitles): string {
 function toggleFullscreen(frame: HTMLElement | null, video: HTMLVideoElement) {
   if (document.fullscreenElement) void document.exitFullscreen();
   else if (frame?.requestFullscreen) void frame.requestFullscreen().catch(() => undefined);
-  // iPhones make only the film itself whole-screen.
+  // iPhones make only the video itself fullscreen.
   else (video as { webkitEnterFullscreen?: () => void }).webkitEnterFullscreen?.();
 }
 
-/** Whether `active` and nothing has moved over the element, nor the focus in it, for `stay` ms. */
+/** Whether `active` is set, and neither the pointer nor the focus has moved in the element for
+ * `stay` ms. */
 function useIdle(element: { current: HTMLElement | null }, active: boolean, stay: number): boolean {
   const [idle, setIdle] = useState(false);
   useEffect(() => {

@@ -11,7 +11,8 @@ interface SeekbarProps {
   onSeek(seconds: number): void;
 }
 
-/** The film's time as a slider, over what is loaded of it and its chapters; time and chapter under the pointer are shown. */
+/** The film's time as a slider, above the loaded ranges and the chapters; shows time and chapter
+ * under the pointer. */
 export function Seekbar({ position, duration, buffered, chapters, onSeek }: SeekbarProps) {
   const [pointed, setPointed] = useState<number | null>(null);
   const track = useRef<HTMLDivElement>(null);
@@ -49,7 +50,7 @@ export function Seekbar({ position, duration, buffered, chapters, onSeek }: Seek
         value={position}
         onInput={(event) => onSeek(Number(event.currentTarget.value))}
         onKeyDown={(event) => {
-          // With step="any" the browser's own arrows would move by a share of the film.
+          // With step="any" the browser's own arrow keys would move by a fraction of the film.
           const by = { ArrowLeft: -5, ArrowDown: -5, ArrowRight: 5, ArrowUp: 5, PageUp: 60, PageDown: -60 }[event.key];
           if (by === undefined) return;
           event.preventDefault();

@@ -1,9 +1,10 @@
-// The player's keys, as other players have them. Pure: a key becomes an action, the player does it.
+// The player's keys, as in other players. Pure: a key is mapped to an action, which the player
+// performs.
 
 export type Action =
   | { do: "toggle" }
   | { do: "skip"; seconds: number }
-  | { do: "jump"; share: number } // of the film's length
+  | { do: "jump"; share: number } // fraction of the film's length
   | { do: "step"; pictures: 1 | -1 }
   | { do: "volume"; by: number }
   | { do: "faster" }
@@ -13,7 +14,7 @@ export type Action =
   | { do: "subtitles" }
   | { do: "fullscreen" };
 
-/** What the help on the page says. */
+/** The help text on the page. */
 export const help: readonly (readonly [keys: string, what: string])[] = [
   ["Space or K", "play, pause"],
   ["← →", "5 s back, forward"],
@@ -28,7 +29,7 @@ export const help: readonly (readonly [keys: string, what: string])[] = [
   ["F", "full screen"],
 ];
 
-/** The action of a key, null where it has none. */
+/** The action of a key, or null if it has none. */
 export function action(key: string): Action | null {
   if (/^[0-9]$/.test(key)) return { do: "jump", share: Number(key) / 10 };
   switch (key.length === 1 ? key.toLowerCase() : key) {
@@ -80,12 +81,13 @@ export function nextSpeed(current: number, direction: 1 | -1): number {
   return (direction > 0 ? candidates[0] : candidates.at(-1)) ?? current;
 }
 
-/** Whether a key pressed in `target` is that element's own: letters in fields, arrows in sliders. */
+/** Whether a key pressed in `target` belongs to that element: letters in fields, arrows in
+ * sliders. */
 export function isOwnKey(target: EventTarget | null, key: string): boolean {
   if (!(target instanceof HTMLElement)) return false;
   if (target.closest("dialog, textarea, select, input:not([type=range])")) return true;
   if (target.matches("input[type=range]")) return key.startsWith("Arrow") || ["Home", "End", "PageUp", "PageDown"].includes(key);
-  // What scrolls when it has the focus.
+  // Elements that scroll when they have the focus.
   if (target.matches("[tabindex='0']:not(button, a, summary)") && (key.startsWith("Arrow") || ["Home", "End", " "].includes(key))) return true;
   return key === " " && target.matches("button, a, summary");
 }

@@ -1,5 +1,6 @@
-// A director's page in a real browser. The director needs a kernel with IPVS, so here the page's files are served with an
-// answer that one gave in the lab (director.json; `lab/run director-films` writes such answers).
+// A director's page in a real browser. The director needs a kernel with IPVS, so here the page's
+// files are served with a response that a director gave in the lab (director.json; `lab/run
+// director-films` writes such responses).
 import assert from "node:assert/strict";
 import { createReadStream, existsSync, readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
@@ -13,7 +14,7 @@ import { stumbles } from "./stumbles";
 
 const recorded = readFileSync(join(web, "test/browser/director.json"), "utf8");
 
-/** What the director says; null: it does not answer. */
+/** The director's response; null: it does not respond. */
 let status: Director | null;
 let server: Server;
 let base: string;
@@ -44,7 +45,7 @@ after(async () => {
   server?.close();
 });
 
-/** Of the rows of a table, the text of the one that has this. */
+/** The row of a table that contains this text. */
 const row = (page: Page, text: string) => page.getByRole("row").filter({ hasText: text });
 
 describe("the director's page", () => {
@@ -89,7 +90,7 @@ describe("the director's page", () => {
     await screenshot(page, "director-down", true);
     status = null;
     await page.getByText("Director does not answer").waitFor();
-    // What was known stays to be seen.
+    // The last known state remains visible.
     await row(page, "40 viewers").waitFor();
     status = JSON.parse(recorded) as Director;
     await until("the director answers", async () => (await page.getByText("Director does not answer").count()) === 0);

@@ -1,4 +1,5 @@
-// Edges that send viewers to the one that has their film: a player goes on at another one when that one ends.
+// Edges that redirect viewers to the one that has their film: when that edge ends, players continue
+// at another one.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Browser } from "playwright-core";
@@ -25,13 +26,13 @@ after(async () => {
   await other?.stop();
 });
 
-/** Sessions of a film at an edge. */
+/** The number of a film's sessions at an edge. */
 async function sessions(edge: Reelway, title: string): Promise<number> {
   const { sessions } = await edge.json<{ sessions: { title: string }[] }>("/api/sessions");
   return sessions.filter((session) => session.title === title).length;
 }
 
-/** The edge where a film's only viewer is. */
+/** The edge that serves a film's only viewer. */
 async function serving(title: string): Promise<Reelway> {
   const counts = await Promise.all(all.map((edge) => sessions(edge, title)));
   assert.equal(counts.reduce((sum, count) => sum + count), 1, `viewers of ${title} at each edge: ${counts}`);
@@ -40,7 +41,7 @@ async function serving(title: string): Promise<Reelway> {
   return found;
 }
 
-/** Where an edge sends viewers of a film: the address of that edge. */
+/** The address of the edge to which an edge sends viewers of a film. */
 async function home(asked: Reelway, title: string): Promise<string> {
   const answer = await fetch(`${asked.http}/${title}/hls/main.m3u8`, { method: "HEAD", redirect: "manual" });
   return new URL(answer.headers.get("location") ?? asked.http).origin;
@@ -79,7 +80,7 @@ describe("edges", () => {
     const viewer = await Viewer.of(page);
     await viewer.play(2);
     playedWell(await viewer.end(), { duration: 24, width: 640, height: 360 });
-    // The harness notes every request to another server: here they are what is tested.
+    // The harness records every request to another server: here they are expected.
     assert.ok(complaints.length > 0 && complaints.every((said) => said.startsWith("asked elsewhere: ")), complaints.join("\n"));
     await close();
   });
@@ -90,7 +91,7 @@ describe("edges", () => {
   ] as const;
   for (const [name, file, path] of players) {
     test(`${name} goes on at another edge when the one it plays from is killed, without a stall`, async () => {
-      // It loads 12 s ahead. The film is called as the page.
+      // It loads 12 s ahead. The film has the same name as the page.
       const url = `${other.base}/${file}.html?${encodeURIComponent(`${all[0]?.http}/${file}/${path}`)}#12`;
       const { page, close } = await visit(chromium, url);
       const viewer = await Viewer.of(page);

@@ -9,14 +9,14 @@ import type { FilmDetail } from "../../src/api";
 import { browser, elsewhere, recipes, reelway, screenshot, until, visit, type Reelway } from "./harness";
 import { Viewer } from "./watching";
 
-/** The recording's length in seconds, and how much of it there is when players come. */
+/** The recording's length in seconds, and how many of them are written when players begin. */
 const [whole, early] = [50, 14];
 
 let server: Reelway;
 let chromium: Browser;
 let other: Awaited<ReturnType<typeof elsewhere>>;
 let folder: string;
-/** Ends when all is recorded. */
+/** Resolves when everything is recorded. */
 let recording: Promise<void>;
 
 before(async () => {
@@ -28,7 +28,7 @@ before(async () => {
     { "recording.ts": (path) => writeFile(path, bytes.subarray(0, at(early / 2))) },
     { config: "[http]\nsegment = 2\n" },
   );
-  // Open for as long as it is written, as recorders have it.
+  // It stays open while it is written, as recorders keep it.
   const file = await open(join(server.films, "recording.ts"), "a");
   await file.appendFile(bytes.subarray(at(early / 2), at(early)));
   const manifest = async () => (await fetch(`${server.http}/recording/dash/main.mpd`)).text();
@@ -57,8 +57,8 @@ after(async () => {
 
 let turn: Promise<unknown> = Promise.resolve();
 
-/** Begins when all that came before have begun. To begin takes a player seconds of a small machine, in which those beside it that have
- * loaded little would run dry. */
+/** Begins after all earlier ones have begun. A player needs seconds of a small machine's time to
+ * begin; other players that have little data loaded would stall meanwhile. */
 function inTurn<T>(begin: () => Promise<T>): Promise<T> {
   const begun = turn.then(begin);
   turn = begun.catch(() => {});

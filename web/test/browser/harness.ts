@@ -1,8 +1,8 @@
-// What the browser tests share: a Reelway server with films of its own, a Chromium, and a web server of another
-// origin for pages that are not ours.
+// What the browser tests share: a Reelway server with its own films, a Chromium, and a web server
+// with another origin for pages that are not Reelway's.
 //
-// The server is the one at REELWAY_BIN. All traffic stays on loopback. Screenshots and what went wrong are left in
-// artifacts/web of the repository.
+// The server is the one at REELWAY_BIN. All traffic stays on loopback. Screenshots and problems are
+// saved to artifacts/web in the repository.
 import assert from "node:assert/strict";
 import { execFile, spawn, type ChildProcess } from "node:child_process";
 import { createReadStream, existsSync } from "node:fs";
@@ -16,14 +16,14 @@ import { chromium, type Browser, type BrowserContextOptions, type Page } from "p
 
 const run = promisify(execFile);
 
-/** The folder web/; the tests are started there. */
+/** The folder web/, where the tests are started. */
 export const web = process.cwd();
 export const demo = join(web, "../assets/demo.mp4");
 export const artifacts = join(web, "../artifacts/web");
 
 // Films
 
-/** Runs ffmpeg quietly; what it prints to standard output is the result. */
+/** Runs ffmpeg quietly; returns its standard output. */
 export async function ffmpeg(...args: string[]): Promise<string> {
   const { stdout } = await run("ffmpeg", ["-hide_banner", "-loglevel", "fatal", "-nostdin", "-y", ...args], {
     maxBuffer: 64 << 20,
@@ -31,10 +31,10 @@ export async function ffmpeg(...args: string[]): Promise<string> {
   return stdout;
 }
 
-/** What of a film can be made: the name below the film directory gives the path. */
+/** Makes a film; its name below the film directory determines the path. */
 export type Recipe = (path: string) => Promise<unknown>;
 
-/** A cue each second, whose %s is the second. */
+/** One cue per second; %s is the second. */
 export const subtitles =
   (words: string): Recipe =>
   (path: string) => {
@@ -48,7 +48,8 @@ export const subtitles =
 export const recipes = {
   demo: (path: string) => copyFile(demo, path),
 
-  /** 40 s, 29.97 pictures a second, B-frames used as references, GOPs of different lengths, two sound tracks. */
+  /** 40 s, 29.97 pictures per second, B-frames used as references, GOPs of different lengths,
+   * two audio tracks. */
   bFrames: (path: string) =>
     ffmpeg(
       ...["-f", "lavfi", "-i", "testsrc2=s=480x270:r=30000/1001:d=40"],
@@ -59,7 +60,7 @@ export const recipes = {
       ...["-c:a", "aac", "-b:a", "64k", "-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=deu", path],
     ),
 
-  /** So many seconds as a recorder writes them. */
+  /** This many seconds as a recorder writes them. */
   recording: (seconds: number) => (path: string) =>
     ffmpeg(
       ...["-f", "lavfi", "-i", `testsrc2=s=320x180:r=25:d=${seconds}`, "-f", "lavfi", "-i", `sine=f=330:r=48000:d=${seconds}`],
@@ -67,7 +68,7 @@ export const recipes = {
       ...["-pix_fmt", "yuv420p", "-c:a", "aac", "-f", "mpegts", path],
     ),
 
-  /** Ten minutes, of which a player loads no more than the first when it starts. */
+  /** Ten minutes; a player loads at most the first when it starts. */
   long: (path: string) =>
     ffmpeg(
       ...["-f", "lavfi", "-i", "testsrc2=s=160x90:r=5:d=600", "-c:v", "libx264", "-preset", "ultrafast"],
@@ -97,7 +98,7 @@ export const recipes = {
     await rm(list);
   },
 
-  /** A rendition of the demo film so many lines high, with a key frame every second. */
+  /** A rendition of the demo film with this many lines, and a key frame every second. */
   rendition: (lines: number) => (path: string) =>
     ffmpeg(
       ...["-i", demo, "-vf", `scale=-2:${lines}`, "-c:v", "libx264", "-preset", "ultrafast", "-b:v", `${lines * 2}k`],
@@ -112,7 +113,7 @@ export const recipes = {
       ...["-x265-params", "log-level=none", "-tag:v", "hvc1", "-pix_fmt", "yuv420p", path],
     ),
 
-  /** AAC of four channels, which have no number in its configuration. */
+  /** AAC with four channels, a layout that has no number in its configuration. */
   quad: (path: string) =>
     ffmpeg(
       ...["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=4", "-f", "lavfi", "-i", "anoisesrc=d=4:a=0.1"],
@@ -151,11 +152,11 @@ export interface Reelway {
   token: string;
   json<T>(path: string): Promise<T>;
   stop(): Promise<void>;
-  /** Ends it as a power cut does; it is to be stopped all the same. */
+  /** Kills the server, as a power cut would; `stop` must still be called. */
   kill(): void;
 }
 
-/** A port nobody uses at the moment. */
+/** A port that is not in use at the moment. */
 async function freePort(): Promise<number> {
   const socket = createSocket();
   await new Promise<void>((resolve) => socket.listen(0, "127.0.0.1", resolve));
@@ -164,7 +165,8 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Starts a server with these films (path below the directory, and how it is made) and waits until it has them. */
+/** Starts a server with these films (path below the directory, and how each is made), and waits
+ * until it lists them. */
 export async function reelway(films: Record<string, Recipe>, { withoutIndexFiles = false, config = "" } = {}): Promise<Reelway> {
   const home = await mkdtemp(join(tmpdir(), "reelway-web-"));
   const directory = join(home, "films");
@@ -176,7 +178,7 @@ export async function reelway(films: Record<string, Recipe>, { withoutIndexFiles
   }
 
   if (withoutIndexFiles) {
-    // A file where the directory of index files would be.
+    // A file in place of the directory for index files.
     await mkdir(join(home, "state"));
     await writeFile(join(home, "state/index"), "");
   }
@@ -186,7 +188,8 @@ export async function reelway(films: Record<string, Recipe>, { withoutIndexFiles
   return { ...server, films: directory };
 }
 
-/** Starts this many edges of an origin, which know each other and send viewers to the one that has their film. */
+/** Starts this many edges of an origin, which know each other and redirect viewers to the one
+ * that has their film. */
 export async function edges(origin: Reelway, count: number): Promise<Reelway[]> {
   const { films } = await origin.json<{ films: unknown[] }>("/api/films?per_page=200");
   const ports = await Promise.all(Array.from({ length: count }, freePort));
@@ -204,14 +207,15 @@ export async function edges(origin: Reelway, count: number): Promise<Reelway[]> 
   return all;
 }
 
-/** An edge of another server, which keeps films on its disk. */
+/** Starts an edge of another server that keeps films on its disk. */
 export async function keepingEdge(origin: Reelway): Promise<Reelway> {
   const { films } = await origin.json<{ films: unknown[] }>("/api/films?per_page=200");
   const home = await mkdtemp(join(tmpdir(), "reelway-web-"));
   return launch(home, ["edge", origin.http, "--tier", "64MiB"], films.length);
 }
 
-/** Starts a server by this command, with its state below `home`, and waits until it has so many films. */
+/** Starts a server with this command and its state below `home`, and waits until it has this
+ * many films. */
 async function launch(home: string, command: string[], films: number, port?: number): Promise<Reelway> {
   const binary = process.env["REELWAY_BIN"];
   assert.ok(binary && existsSync(binary), "REELWAY_BIN must name the reelway binary that is to be tested");
@@ -265,7 +269,7 @@ async function ended(child: ChildProcess) {
   clearTimeout(timer);
 }
 
-/** Waits until `condition` holds, 30 s at most. */
+/** Waits until `condition` holds, for 30 s by default. */
 export async function until(what: string, condition: () => Promise<boolean> | boolean, patience = 30_000): Promise<void> {
   const last = Date.now() + patience;
   while (!(await condition())) {
@@ -276,10 +280,8 @@ export async function until(what: string, condition: () => Promise<boolean> | bo
 
 // The browser
 
-/**
- * How long each answer of a server takes at least, in ms: with REELWAY_TEST_DELAY=1000 a test that depends on
- * answers being fast fails on a fast machine too.
- */
+/** The least time that each response of a server takes, in ms: with REELWAY_TEST_DELAY=1000,
+ * tests that depend on fast responses fail on fast machines, too. */
 const delay = Number(process.env["REELWAY_TEST_DELAY"] ?? 0);
 
 /** Starts Chromium with an empty profile. */
@@ -303,12 +305,12 @@ export function browser(): Promise<Browser> {
 
 export interface Visit {
   page: Page;
-  /** What went wrong in the page so far: errors, complaints on its console, requests to elsewhere. */
+  /** The problems of the page so far: errors, console messages, requests to other servers. */
   complaints: string[];
   close(): Promise<void>;
 }
 
-/** Opens a page in a fresh profile and listens for what a good page never says. */
+/** Opens a page in a fresh profile, and records everything that a good page never reports. */
 export async function visit(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Visit> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   const page = await context.newPage();
@@ -325,7 +327,7 @@ export async function visit(browser: Browser, url: string, options: BrowserConte
   if (delay > 0) {
     await context.route("**/*", async (route) => {
       await new Promise((resolve) => setTimeout(resolve, delay));
-      // The page may have gone.
+      // The page may be closed already.
       await route.continue().catch(() => undefined);
     });
   }
@@ -333,7 +335,7 @@ export async function visit(browser: Browser, url: string, options: BrowserConte
   return { page, complaints, close: () => context.close() };
 }
 
-/** Keeps a picture of the page for people to look at. */
+/** Saves a screenshot of the page for people to look at. */
 export async function screenshot(page: Page, name: string, fullPage = false): Promise<void> {
   await mkdir(artifacts, { recursive: true });
   await page.screenshot({ path: join(artifacts, `${name}.png`), fullPage });
@@ -346,7 +348,7 @@ const mediaTypes: Record<string, string> = {
   ".js": "text/javascript; charset=utf-8",
 };
 
-/** Serves test/browser/pages and the players they use from an origin that is not the server's. */
+/** Serves test/browser/pages and the players they use from an origin other than the server's. */
 export async function elsewhere(): Promise<{ base: string; stop(): Promise<void> }> {
   const folders: Record<string, string> = {
     "/dashjs/": join(web, "node_modules/dashjs/dist/modern/umd"),

@@ -1,5 +1,5 @@
-// Our pages in a real browser against the real server: what a person does there, and that the pages are clean:
-// nothing on the console, nothing asked of anyone else, nothing a screen reader stumbles over, nothing that jumps.
+// Reelway's pages in a real browser with the real server: what people do there, and that the pages
+// are clean: no console messages, no requests to others, no accessibility faults, no layout shifts.
 import assert from "node:assert/strict";
 import { copyFile, rm } from "node:fs/promises";
 import { spawn } from "node:child_process";
@@ -40,7 +40,8 @@ after(async () => {
   await empty?.stop();
 });
 
-/** How much the page has jumped since it was opened (Cumulative Layout Shift; 0.1 is called good), and what jumped. */
+/** The layout shift of a page since it was opened (Cumulative Layout Shift; 0.1 is considered
+ * good), and its causes. */
 const jumps = (page: Page) =>
   page.evaluate(
     () =>
@@ -61,13 +62,13 @@ const jumps = (page: Page) =>
       }),
   );
 
-/** The page stays where it is, but for a jump of less than this. */
+/** Checks that the page's layout shifts by less than this. */
 async function still(page: Page, most: number): Promise<void> {
   const { sum, what } = await jumps(page);
   assert.ok(sum < most, `the page jumps by ${sum}: ${what.join("\n")}`);
 }
 
-/** The films that the library shows; the tiles in their place while the list loads are no links. */
+/** The films that the library shows; the placeholders while the list loads are not links. */
 const tiles = (page: Page) => page.locator("a.tile");
 const tile = (page: Page, name: string) => page.locator("a.tile", { has: page.locator(".tile-name", { hasText: name }) });
 
@@ -229,7 +230,7 @@ describe("the player", () => {
     await page.keyboard.press("f");
     await page.waitForFunction(() => !document.fullscreenElement);
 
-    // On the seek bar itself, the arrows go once, not twice.
+    // On the seek bar itself, an arrow key works once, not twice.
     await page.getByRole("slider", { name: "Position" }).focus();
     await page.keyboard.press("ArrowRight");
     assert.ok(Math.abs((await state()).at - 12.04) < 0.001, `at ${(await state()).at}`);
@@ -324,7 +325,7 @@ describe("the player", () => {
           });
         }),
     );
-    // Once in vain, while nothing of it can be had.
+    // The first attempt fails, as all requests do.
     const again = page.getByRole("button", { name: "Try again" });
     await page.route(/\/hls\//, (route) => route.fulfill({ status: 404 }));
     const refused = page.waitForResponse(/\/hls\//);
@@ -372,7 +373,7 @@ describe("the live page", () => {
       const first = await position();
       await until("positions go on", async () => (await position()) !== first);
       assert.match((await rtsp.textContent()) ?? "", /Ten minutes.*127\.0\.0\.1.*Lavf/);
-      await rtsp.filter({ hasText: "kbit/s" }).waitFor(); // the server takes it every few seconds
+      await rtsp.filter({ hasText: "kbit/s" }).waitFor(); // measured every few seconds
       assert.deepEqual(await stumbles(page), []);
 
       await rtsp.getByRole("button", { name: /^End the session of/ }).click();
@@ -382,16 +383,16 @@ describe("the live page", () => {
       await dialog.getByLabel("Token").fill("wrong");
       await dialog.getByRole("button", { name: "Go on" }).click();
       await until("the wrong one is refused", async () => ((await dialog.getByRole("alert").textContent()) ?? "") !== "");
-      complaints.length = 0; // the browser notes the refusal on its console
+      complaints.length = 0; // the browser logs the rejection to its console
       await dialog.getByLabel("Token").fill(server.token);
       await dialog.getByRole("button", { name: "Go on" }).click();
       await rtsp.waitFor({ state: "detached" });
 
-      // The token is asked once.
+      // The token is asked for only once.
       await hls.getByRole("button", { name: /^End the session of/ }).click();
       await hls.waitFor({ state: "detached" });
       assert.equal(await dialog.count(), 0);
-      await film.page.keyboard.press("9"); // to where nothing is loaded yet
+      await film.page.keyboard.press("9"); // to a position that is not loaded yet
       await film.page.getByText("The server has ended this session.").waitFor();
       assert.deepEqual(complaints, []);
     } finally {

@@ -16,8 +16,8 @@ const films: Record<string, Expected> = {
   "series/B-frames & two tongues": { duration: 40, width: 480, height: 270 },
 };
 
-// More than players load: the server cannot see a seek to the end of what a player has, and would hold the next segment to the
-// pace, so that the player stalls (docs/reference/http.md, Pace).
+// More than players load ahead: the server cannot see a seek to the end of what a player has, and
+// would pace the next segment, so that the player stalls (docs/reference/http.md, Pace).
 const config = "http.ahead = 60\n";
 
 before(async () => {
@@ -47,7 +47,7 @@ after(async () => {
   await other?.stop();
 });
 
-/** The film's address of a kind, made whole. */
+/** The absolute address of a film, of this kind. */
 async function address(title: string, kind: "hls" | "dash" | "file"): Promise<string> {
   const film = await server.json<FilmDetail>(`/api/films/${titlePath(title)}`);
   const path = film.urls[kind];
@@ -55,16 +55,18 @@ async function address(title: string, kind: "hls" | "dash" | "file"): Promise<st
   return new URL(path, server.http).href;
 }
 
-/** Complaints but for the one that all of another's pages earn: they ask our server. */
+/** Problems, except for one that all pages of another origin have: they send requests to the
+ * Reelway server. */
 const own = (complaints: string[]) => complaints.filter((said) => !said.startsWith(`asked elsewhere: ${server.http}/`));
 
-/** Films whose codecs are what is new about them: each is played once by each kind of player. */
+/** Films that test codecs: each is played once by each kind of player. */
 const codecs: Record<string, Expected> = {
   "modern/VP9 and Opus": { duration: 10, width: 320, height: 180 },
   "modern/FLAC": { duration: 10, width: 320, height: 180 },
 };
 
-/** The cues that are shown now, if any are and the film is past a second: what each says, and how far the film is from its time. */
+/** The cues that are shown, if there are any and the film is past this second: the text of each,
+ * and its distance from the film's time. */
 const shownPast = (second: number) => {
   const video = document.querySelector("video");
   const position = video?.currentTime ?? 0;
@@ -78,7 +80,8 @@ const shownPast = (second: number) => {
   return position > second && shown.length > 0 ? shown : null;
 };
 
-/** One cue is shown, some seconds into the film and at its time: between two cues none is, and browsers look every 250 ms at least. */
+/** Checks that one cue is shown at its time, some seconds into the film: between two cues there
+ * is none, and browsers update them every 250 ms at least. */
 async function showsCues(page: Page) {
   const cues = (await (await page.waitForFunction(shownPast, 2)).jsonValue()) ?? [];
   const told = JSON.stringify(cues);
@@ -86,7 +89,7 @@ async function showsCues(page: Page) {
   assert.ok(cues.every((cue) => cue.off < 0.3), told);
 }
 
-// Four at a time: playing takes its time, but little of the machine.
+// Four at a time: playing takes time, but little of the machine.
 describe("players", { concurrency: 4 }, () => {
   test("our page shows chapters and leads to them", async () => {
     const { page, complaints, close } = await visit(chromium, `${server.http}/#/film/chapters`);
@@ -127,7 +130,7 @@ describe("players", { concurrency: 4 }, () => {
     const told = JSON.stringify(report);
     assert.equal(report.error, null, told);
     assert.ok(Math.abs(report.position - report.duration) < 0.1, told);
-    // Sound that was cut in two is missing after a seek: hls.js says so, and plays on behind it.
+    // Audio that was cut in two has a gap after a seek: hls.js reports that and plays on after it.
     const isCut = (said: string) => /bufferSeekOverHole|bufferStalledError/.test(said);
     assert.deepEqual(own(complaints).filter((said) => !isCut(said)), []);
     await close();
@@ -167,7 +170,7 @@ describe("players", { concurrency: 4 }, () => {
     await close();
   });
 
-  // Chooses the rendition of so many lines.
+  // Expressions that choose the rendition with this many lines.
   const lines = {
     shaka: (lines: number) =>
       `(player.configure("abr.enabled", false), track => track && (player.selectVariantTrack(track, true), true))(player.getVariantTracks().find((track) => track.height === ${lines}))`,
@@ -195,7 +198,7 @@ describe("players", { concurrency: 4 }, () => {
     });
   }
 
-  // Chooses them, as soon as the player knows them.
+  // Expressions that choose them as soon as the player knows them.
   const german = {
     hlsjs: '(n => n >= 0 && ((hls.subtitleTrack = n), true))(hls.subtitleTracks.findIndex((track) => track.lang === "de"))',
     shaka:
@@ -209,8 +212,8 @@ describe("players", { concurrency: 4 }, () => {
     ["dash.js", "dashjs", "dash"],
   ] as const) {
     test(`${name} on another's page shows subtitles over ${kind.toUpperCase()}`, async () => {
-      // Over HLS, Shaka Player shows no cue before it gets a segment of picture or sound that comes after the cues. So not all of
-      // the film is loaded when the subtitles are chosen.
+      // Over HLS, Shaka Player shows no cue before it gets a video or audio segment that comes
+      // after the cues. So the film must not be loaded completely when the subtitles are chosen.
       const url = `${other.base}/${file}.html?${encodeURIComponent(await address("told", kind))}#8`;
       const { page, complaints, close } = await visit(chromium, url);
       const viewer = await Viewer.of(page);

@@ -1,4 +1,4 @@
-// What a screen reader would stumble over, as axe finds it.
+// Accessibility faults that axe finds.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 
 const axe = readFileSync(createRequire(join(process.cwd(), "package.json")).resolve("axe-core/axe.min.js"), "utf8");
 
-/** Faults that axe finds on the page. */
+/** The faults that axe finds on the page. */
 export async function stumbles(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   return page.evaluate(async () => {

@@ -1,5 +1,5 @@
-// Sound and picture: the demo film's flash and beep, which start together at each full second, come out of the
-// decoders together. Seen by Chromium as it plays, and by ffmpeg to the millisecond.
+// Audio and video: the demo film's flash and beep, which start together at each full second, leave
+// the decoders together. Measured in Chromium during playback, and by ffmpeg to the millisecond.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
@@ -22,13 +22,13 @@ after(async () => {
   await other?.stop();
 });
 
-/** Times of the film, in seconds, at which the browser has the beginnings of flashes and beeps. */
+/** The film times, in seconds, at which flashes and beeps begin in the browser. */
 interface Beats {
   flashes: number[];
   beeps: number[];
 }
 
-/** Watches and listens to the page's video as it plays. */
+/** Watches and listens to the page's video during playback. */
 async function beats(page: Page, seconds: number): Promise<Beats> {
   return page.evaluate(async (seconds) => {
     const video = document.querySelector("video");
@@ -38,8 +38,8 @@ async function beats(page: Page, seconds: number): Promise<Beats> {
     const onset = new AudioWorkletNode(sound, "onset");
     sound.createMediaElementSource(video).connect(onset).connect(sound.destination);
     const beeps: number[] = [];
-    // The film's time goes by the sound that has been handed over: what began in the sound's time at `began` was the
-    // film's sound of as long ago as the sound's time has gone on since.
+    // The film's time follows the audio that has been handed over. So a beep that began at `began`
+    // in the audio context's time began in the film as long ago as that time has advanced since.
     onset.port.onmessage = ({ data: began }: MessageEvent<number>) => beeps.push(video.currentTime - (sound.currentTime - began));
 
     const flashes: number[] = [];
@@ -61,7 +61,8 @@ async function beats(page: Page, seconds: number): Promise<Beats> {
   }, seconds);
 }
 
-/** Opens a film in a player of another's page, seeks to `start` and watches for some seconds. */
+/** Opens a film in a player on another origin's page, seeks to `start`, and watches for some
+ * seconds. */
 async function watched(player: string, path: string, start: number): Promise<Beats> {
   const { page, close } = await visit(chromium, `${other.base}/${player}.html?${encodeURIComponent(`${server.http}/${path}`)}`);
   await Viewer.of(page);
@@ -88,13 +89,14 @@ describe("in Chromium flash and beep come together", () => {
         const milliseconds = (times: number[]) => times.map((time) => `${((time - Math.round(time)) * 1000).toFixed(0)}`).join(", ");
         t.diagnostic(`past the second, in ms: flashes ${milliseconds(flashes)}; beeps ${milliseconds(beeps)}`);
 
-        // While it starts, sound is not yet handed over evenly: the first beat does not count.
+        // While playback starts, audio is not yet handed over evenly: the first beat does not
+        // count.
         const heard = beeps.filter((time) => time > start + 0.5);
         assert.ok(heard.length >= 4, `heard ${heard.length} beeps in 6.5 s`);
         for (const time of heard) assert.ok(Math.abs(time - Math.round(time)) < 0.02, `a beep at ${time} s`);
 
-        // A flash begins with the picture of a full second; where this machine had no time to show that one, it was
-        // seen first in the next, which is the flash's second and last.
+        // A flash begins with the picture at a full second; if this machine had no time to show
+        // that one, it was first seen in the next, which is the flash's second and last.
         assert.ok(flashes.length >= 4, `saw ${flashes.length} flashes in 6.5 s`);
         for (const time of flashes) {
           const past = Math.min(...[0, 0.04].map((picture) => Math.abs(time - picture - Math.round(time - picture))));
@@ -107,7 +109,7 @@ describe("in Chromium flash and beep come together", () => {
 
 describe("decoded by ffmpeg, flash and beep start on the full seconds, to 5 ms", () => {
   for (const path of ["demo/hls/main.m3u8", "demo/dash/main.mpd", "demo/file"]) {
-    // ffmpeg 5.1 reads rubbish after a seek in HLS of fMP4, in what itself wrote too.
+    // ffmpeg 5.1 reads garbage after a seek in HLS with fMP4, even in its own.
     for (const start of path.includes("hls") ? [0] : [0, 9.5]) {
       test(`${path}${start ? ` from ${start} s on` : ""}`, async () => {
         const seconds = Array.from({ length: 24 }, (_, second) => second).filter((second) => second >= start);
@@ -119,14 +121,14 @@ describe("decoded by ffmpeg, flash and beep start on the full seconds, to 5 ms",
   }
 });
 
-/** Times at which flashes begin, in seconds, from `start` on. */
+/** The times at which flashes begin, in seconds, from `start` on. */
 async function flashes(url: string, start: number): Promise<number[]> {
   const brightness = "crop=48:48:370:132,signalstats,metadata=print:key=lavfi.signalstats.YAVG:file=-";
   const bright = await measured(url, start, ["-map", "0:v:0", "-vf", brightness], (luma) => luma > 160);
   return beginnings(bright, 0.1);
 }
 
-/** Times at which beeps begin, in seconds, from `start` on. */
+/** The times at which beeps begin, in seconds, from `start` on. */
 async function beeps(url: string, start: number): Promise<number[]> {
   const loudness =
     "aformat=channel_layouts=mono,asetnsamples=48,astats=metadata=1:reset=1:length=0.01," +
@@ -135,7 +137,7 @@ async function beeps(url: string, start: number): Promise<number[]> {
   return beginnings(loud, 0.3);
 }
 
-/** Times of the film at which a filter measured what `counts`. */
+/** The film times at which a filter's value satisfies `counts`. */
 async function measured(url: string, start: number, filter: string[], counts: (value: number) => boolean): Promise<number[]> {
   const seek = start > 0 ? ["-ss", String(start)] : [];
   const lines = (await ffmpeg(...seek, "-copyts", "-i", url, ...filter, "-f", "null", "-")).split("\n");
@@ -150,5 +152,5 @@ async function measured(url: string, start: number, filter: string[], counts: (v
   return times;
 }
 
-/** The times that come after a pause of `pause` seconds or more. */
+/** The times that follow a pause of at least `pause` seconds. */
 const beginnings = (times: number[], pause: number) => times.filter((time, i) => time - (times[i - 1] ?? -Infinity) > pause);

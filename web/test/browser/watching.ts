@@ -1,4 +1,4 @@
-// A viewer: plays a <video> on a page, and writes down what a person would complain about.
+// A viewer: plays a <video> on a page, and records what a person would complain about.
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 
@@ -8,13 +8,13 @@ export interface Report {
   ended: boolean;
   error: string | null;
   buffered: [start: number, end: number][];
-  /** Places where playing stopped for want of data although nobody had sought. Stops with data at hand are the
-   * decoder's, on a machine that has other things to do. */
+  /** Positions where playback stopped for lack of data without a seek. Stops with data loaded
+   * are the decoder's, on a busy machine. */
   stalls: number[];
   width: number;
   height: number;
   pictures: number;
-  /** Pictures the decoder could not show. */
+  /** Pictures that the decoder could not show. */
   corrupted: number;
   paused: boolean;
   /** HTMLMediaElement.readyState. */
@@ -24,7 +24,7 @@ export interface Report {
 export class Viewer {
   private constructor(private readonly page: Page) {}
 
-  /** Sits down before the page's <video>, once it knows what it plays. */
+  /** Attaches to the page's <video> once its metadata is loaded. */
   static async of(page: Page): Promise<Viewer> {
     await page.waitForFunction(() => (document.querySelector("video")?.readyState ?? 0) >= HTMLMediaElement.HAVE_METADATA, null, {
       timeout: 20_000,
@@ -41,7 +41,7 @@ export class Viewer {
         const { buffered, currentTime } = video;
         const ranges = Array.from({ length: buffered.length }, (_, i) => [buffered.start(i), buffered.end(i)] as const);
         const here = ranges.find(([start, end]) => start <= currentTime && currentTime <= end);
-        // Of the film's last half second there is no more to load.
+        // In the film's last half second, there is no more to load.
         const isAtHand = here && (here[1] - currentTime >= 0.5 || here[1] >= video.duration - 0.1);
         if (!isAtHand) stalls.push(currentTime);
       });
@@ -75,7 +75,7 @@ export class Viewer {
     });
   }
 
-  /** Plays from where it stands. */
+  /** Plays from the current position. */
   async play(speed = 1): Promise<void> {
     await this.page.evaluate((speed) => {
       const video = document.querySelector("video");
@@ -89,7 +89,7 @@ export class Viewer {
     await this.page.evaluate(() => document.querySelector("video")?.pause());
   }
 
-  /** Seeks, and waits until playing has gone on for `seconds` from there. */
+  /** Seeks, and waits until playback has advanced by `seconds` from there. */
   async seek(to: number, seconds = 1.5): Promise<void> {
     await this.page.evaluate((to) => {
       const video = document.querySelector("video");
@@ -100,7 +100,7 @@ export class Viewer {
     assert.ok(position < to + seconds + 3, `sought ${to} s, but is at ${position} s`);
   }
 
-  /** Waits until playing is at this time or past it. */
+  /** Waits until playback has reached this time. */
   async reach(time: number, patience = 30_000): Promise<void> {
     await this.page
       .waitForFunction(
@@ -129,7 +129,8 @@ export interface Expected {
   height: number;
 }
 
-/** What must hold of a film that was played to its end: its length, no stall, and no hole in what was loaded. */
+/** Checks a film that was played to its end: its length, no stalls, and no gaps in what was
+ * loaded. */
 export function playedWell(report: Report, expected: Expected): void {
   const told = JSON.stringify(report);
   assert.equal(report.error, null, told);
@@ -144,7 +145,7 @@ export function playedWell(report: Report, expected: Expected): void {
   assert.ok(end >= report.duration - 0.1 && start <= report.duration, told);
 }
 
-/** Plays the film once from the start to the end, twice as fast as it is, and judges. */
+/** Plays the film once from start to end at double speed, and checks the report. */
 export async function playsThrough(viewer: Viewer, expected: Expected): Promise<void> {
   await viewer.play(2);
   const report = await viewer.end();
@@ -152,7 +153,7 @@ export async function playsThrough(viewer: Viewer, expected: Expected): Promise<
   assert.ok((report.buffered[0]?.[0] ?? 1) < 0.1, `loaded from the start on: ${JSON.stringify(report)}`);
 }
 
-/** Seeks forward, back, to odd places and near the end, and plays from there to the end. */
+/** Seeks forward, back, to odd positions and near the end, and plays from there to the end. */
 export async function playsWithSeeks(viewer: Viewer, expected: Expected): Promise<void> {
   await viewer.play(1);
   await viewer.reach(1.5);

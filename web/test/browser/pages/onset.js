@@ -1,6 +1,6 @@
-// An audio worklet: says at what time of its context each beep begins.
+// An audio worklet that reports when each beep begins, in its context's time.
 class Onset extends AudioWorkletProcessor {
-  silent = sampleRate; // samples since the last sound
+  silent = sampleRate; // samples since the last audible one
 
   process([input]) {
     const samples = input[0] ?? [];
