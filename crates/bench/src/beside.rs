@@ -22,19 +22,19 @@ use crate::stats::Spread;
 #[derive(Debug, Parser)]
 #[command(
     name = "reelway bench beside",
-    about = "Lateness of viewers over RTSP/UDP with and without HTTP beside them, one core for the server"
+    about = "Lateness of packets to viewers over RTSP/UDP with and without HTTP traffic, one core for the server"
 )]
 struct Args {
-    /// Viewers over RTSP/UDP at once
+    /// Number of concurrent viewers over RTSP/UDP
     #[arg(long, default_value_t = 200, value_parser = one_or_more::<usize>)]
     viewers: usize,
     /// Seconds that each viewer watches
     #[arg(long, default_value_t = 20, value_parser = one_or_more::<u32>)]
     seconds: u32,
-    /// Megabits a second over HTTP
+    /// Traffic over HTTP, in Mbit/s
     #[arg(long, default_value_t = 2000)]
     http: u32,
-    /// Runs of each, in turns; the median counts
+    /// Alternating runs of both cases; the median is reported
     #[arg(long, default_value_t = 5, value_parser = one_or_more::<usize>)]
     rounds: usize,
 }

@@ -27,13 +27,13 @@ use reelway_node::process::Server;
 #[derive(Debug, Parser)]
 #[command(
     name = "reelway bench memory",
-    about = "What the process holds beside its pool: many viewers of as many two-hour films"
+    about = "Memory that the process uses in addition to its pool: many viewers of as many two-hour films"
 )]
 struct Args {
-    /// Viewers, each of a film of their own
+    /// Number of viewers, each of a different film
     #[arg(long, default_value_t = 200, value_parser = one_or_more::<usize>)]
     viewers: usize,
-    /// Seconds that they watch over RTSP, and again over HLS
+    /// Seconds that they watch over RTSP, and then over HLS
     #[arg(long, default_value_t = 20, value_parser = one_or_more::<u32>)]
     seconds: u32,
     /// Memory for film blocks, in MiB

@@ -21,19 +21,19 @@ use reelway_node::process::Server;
     about = "Many viewers over RTSP/UDP, one core for the server, every byte compared"
 )]
 struct Args {
-    /// Viewers at once
+    /// Number of concurrent viewers
     #[arg(long, default_value_t = 200, value_parser = one_or_more::<usize>)]
     viewers: usize,
-    /// Films
+    /// Number of films
     #[arg(long, default_value_t = 20, value_parser = one_or_more::<usize>)]
     films: usize,
     /// Seconds that each viewer watches
     #[arg(long, default_value_t = 120, value_parser = one_or_more::<u32>)]
     seconds: u32,
-    /// Bits a second of a film's picture
+    /// Bit rate of a film's video, in bit/s
     #[arg(long, default_value_t = 4_000_000)]
     rate: u64,
-    /// Memory for film blocks of the server
+    /// The server's memory for film blocks
     #[arg(long, default_value = "512MiB")]
     pool: String,
 }

@@ -21,22 +21,22 @@ use reelway_node::process::Server;
 #[derive(Debug, Parser)]
 #[command(
     name = "reelway bench yardstick",
-    about = "Virtual viewers a core: how many streams of 4 Mb/s the yardstick counts and times"
+    about = "Virtual viewers per core: how many streams of 4 Mb/s the yardstick counts and times"
 )]
 struct Args {
-    /// Viewers at once
+    /// Number of concurrent viewers
     #[arg(long, default_value_t = 2000, value_parser = one_or_more::<u32>)]
     viewers: u32,
-    /// Films
+    /// Number of films
     #[arg(long, default_value_t = 4, value_parser = one_or_more::<u32>)]
     films: u32,
-    /// Seconds that are judged with all viewers there
+    /// Seconds that are judged, with all viewers playing
     #[arg(long, default_value_t = 20, value_parser = one_or_more::<u32>)]
     seconds: u32,
-    /// Bits a second of a film
+    /// Bit rate of a film, in bit/s
     #[arg(long, default_value_t = 4_000_000)]
     rate: u64,
-    /// New viewers a second, in tens
+    /// New viewers per second, rounded down to a multiple of 10
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(10..=10_000))]
     per_second: u32,
 }

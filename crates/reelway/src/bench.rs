@@ -18,22 +18,22 @@ pub struct Bench {
     /// List the experiments, with the time that each takes
     #[arg(long)]
     list: bool,
-    /// Run every experiment with the arguments of its pages; needs --markdown
+    /// Run every experiment with the arguments of its published pages; requires --markdown
     #[arg(long, conflicts_with_all = ["experiment", "json"], requires = "markdown")]
     all: bool,
-    /// With --all: only these experiments
+    /// With --all: run only these experiments, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "all")]
     only: Vec<String>,
-    /// Renew the summary tables from the figures kept in DIR, and measure nothing
+    /// Update the summary tables from the figures kept in DIR, without measuring anything
     #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "all"])]
     summary: Option<PathBuf>,
-    /// Write everything that was measured to this file
+    /// Write everything that was measured to this file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the page, its figures and its charts to DIR, and renew the tables that summarise it
+    /// Write the page, its figures and its charts to DIR, and update the summary tables
     #[arg(long, value_name = "DIR")]
     markdown: Option<PathBuf>,
-    /// Print help; with NAME, that of the experiment
+    /// Print help; with NAME, the help of that experiment
     #[arg(short, long)]
     help: bool,
 }

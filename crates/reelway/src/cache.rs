@@ -21,7 +21,8 @@ pub struct Flags {
         default_value = "http://127.0.0.1:8080/"
     )]
     server: String,
-    /// The server's token, as env:NAME or file:PATH [default: of the server on this machine, from its state directory]
+    /// API token of the server, as env:NAME or file:PATH [default: read from the state directory of
+    /// the server on this machine]
     #[arg(
         long,
         value_name = "TOKEN",
@@ -29,7 +30,8 @@ pub struct Flags {
         hide_env_values = true
     )]
     token: Option<String>,
-    /// State directory of the server on this machine [default: /var/lib/reelway for root]
+    /// State directory of the server on this machine [default: /var/lib/reelway for root, otherwise
+    /// ~/.local/state/reelway]
     #[arg(long, value_name = "DIR", env = "REELWAY_STATE")]
     state: Option<PathBuf>,
     #[command(subcommand)]
@@ -38,27 +40,27 @@ pub struct Flags {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Print what of films is in memory and on disk
+    /// Print how much of each film is in memory and on disk
     Show {
         /// Print the API's JSON document
         #[arg(long)]
         json: bool,
     },
-    /// Keep remote films on disk: what is missing is fetched now
+    /// Keep remote films on disk, and fetch missing parts now
     Keep {
         /// Titles of films
         #[arg(required = true)]
         titles: Vec<String>,
     },
-    /// Drop what memory and disk hold of films, and keep them no longer
+    /// Drop films from memory and disk, and no longer keep them
     Drop {
         /// Titles of films
         #[arg(required = true)]
         titles: Vec<String>,
     },
-    /// Fetch the films watched most, without waiting for the night
+    /// Start or stop fetching the most watched films, whatever the configured hours
     Prefill {
-        /// Begin, or stop
+        /// Whether to start or stop
         what: Prefill,
     },
 }

@@ -19,23 +19,24 @@ use serde_json::json;
 /// Flags of `reelway cachesim`.
 #[derive(Debug, Args)]
 pub struct Cachesim {
-    /// Policies, separated by commas, with parameters after a colon (ons:threshold=5); ons-sweep is ONS at
-    /// thresholds 1 to 13 in both readings, told is Timetable with the true popularity of a generated
-    /// workload, bound is the bound for all policies that do not see the future (if all viewers watch
-    /// from start to end), belady is the optimum [default: all]
+    /// Policies, separated by commas, with parameters after a colon (ons:threshold=5); also
+    /// ons-sweep (ONS with thresholds 1 to 13, each to be reached and to be exceeded), told
+    /// (Timetable with the true popularity of a generated workload), bound (lower bound for
+    /// policies that do not know the future, if all viewers watch from start to end), belady
+    /// (optimum) [default: all policies and belady]
     #[arg(long, value_name = "NAMES")]
     policy: Option<String>,
-    /// Sizes of the cache: bytes, or percent of the catalogue, separated by commas
+    /// Cache sizes in bytes or percent of the catalogue, separated by commas
     #[arg(long, value_name = "SIZES", default_value = "1%,2%,5%,10%,25%")]
     size: String,
-    /// Read requests from this file instead: CSV (time,id,bytes), or formats of libCacheSim: oracleGeneral
-    /// if its name ends in .bin, and VMware's vscsi if it ends in .vscsi
+    /// Read requests from a trace instead of generating them: CSV (time,id,bytes), libCacheSim's
+    /// oracleGeneral (.bin) or VMware's vscsi (.vscsi)
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Write the requests to this file as a CSV trace
     #[arg(long, value_name = "FILE")]
     write_trace: Option<PathBuf>,
-    /// Count every object as one; sizes are numbers of objects
+    /// Count every object as one, so that sizes are numbers of objects
     #[arg(long)]
     unit: bool,
     /// Films in the catalogue
@@ -44,34 +45,34 @@ pub struct Cachesim {
     /// Exponent of Zipf's law for the films' popularity
     #[arg(long, default_value_t = 0.9)]
     zipf: f64,
-    /// Newcomers per second
+    /// Viewers arriving per second
     #[arg(long, default_value_t = 0.05)]
     arrivals: f64,
     /// Share of viewers who leave early, from 0 to 1
     #[arg(long, default_value_t = 0.0)]
     leave: f64,
-    /// Seeks per viewer, on average
+    /// Average number of seeks per viewer
     #[arg(long, default_value_t = 0.0)]
     seeks: f64,
-    /// Share of viewers who play a tenth of the film at eight times the speed
+    /// Share of viewers who play a tenth of the film at eight times its speed, from 0 to 1
     #[arg(long, default_value_t = 0.0)]
     fast_play: f64,
-    /// Hours of arrivals
+    /// Hours in which viewers arrive
     #[arg(long, default_value_t = 48.0)]
     hours: f64,
     /// Hours at the beginning that train the policies and are not counted
     #[arg(long, default_value_t = 24.0)]
     warmup: f64,
-    /// Bytes of a block
+    /// Block size
     #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = reelway_node::config::size)]
     block: bytesize::ByteSize,
     /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write the outcomes to this file
+    /// Write the results to this file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write a chart for each size into this directory
+    /// Write a chart for each cache size to this directory
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
 }

@@ -18,7 +18,7 @@ use reelway_sys::pipes;
 use crate::yardstick::Yardstick;
 use crate::{bench, cache, cachesim, calibrate, check, director, index, serve, sim};
 
-/// Serves films over RTSP, HLS and DASH, without transcoding, every packet on time.
+/// Serve films over RTSP, HLS and DASH, without transcoding, every packet on time.
 ///
 /// Point it at a directory of films and open the address it prints.
 #[derive(Debug, Parser)]
@@ -32,11 +32,11 @@ pub struct Cli {
 enum Command {
     /// Serve directories of films on this machine
     Serve(Box<Serve>),
-    /// Serve films of other servers, and keep what is watched on this machine's disk
+    /// Serve films from other servers, through a cache on this machine's disk
     Edge(Box<Edge>),
     /// Put several edges behind one virtual address, with the kernel's IPVS
     Director(Box<director::Director>),
-    /// See what a server holds of films in memory and on disk, and keep or drop it
+    /// Show how much of each film a server holds in memory and on disk, and keep or drop films
     Cache(cache::Flags),
     /// Index films and print what was found: tracks, GOPs, bit rates, problems
     Index(index::Flags),
@@ -44,13 +44,13 @@ enum Command {
     Yardstick(Box<Yardstick>),
     /// Run the experiments, or list them
     Bench(bench::Bench),
-    /// Simulate replacement policies of the block cache on a generated workload
+    /// Simulate the block cache's replacement policies on a generated workload or a trace
     Cachesim(Box<cachesim::Cachesim>),
-    /// Run a node on a simulated clock, with made-up viewers and faults, and check what must hold
+    /// Run a node on a simulated clock, with generated viewers and faults, and check its invariants
     Sim(sim::Sim),
     /// Report what this machine offers, and what Reelway will use
     Check {
-        /// Film directories whose disks are tested
+        /// Films or film directories, to test for direct I/O and fragmentation
         films: Vec<PathBuf>,
     },
 }
@@ -67,15 +67,18 @@ pub struct Serve {
 /// What `reelway edge` takes.
 #[derive(Debug, Args)]
 pub struct Edge {
-    /// Addresses of the servers that have the films: another Reelway, a web server (http://, https://) or a bucket (s3://)
+    /// Addresses of the origins: another Reelway, a web server (http://, https://) or a bucket
+    /// (s3://)
     origins: Vec<PathBuf>,
-    /// Disk space for what was fetched [default: half of what is free, 64GiB at most]
+    /// Disk space for fetched films [default: half of the free space, at most 64GiB]
     #[arg(long, value_name = "SIZE", env = "REELWAY_TIER", value_parser = config::size)]
     tier: Option<ByteSize>,
-    /// Hours of the day in which the films watched most are fetched whole, such as 02:00-06:00 [default: never]
+    /// Hours of the day in which the most watched films are fetched whole, such as 02:00-06:00
+    /// [default: never]
     #[arg(long, value_name = "HOURS", env = "REELWAY_PREFILL")]
     prefill: Option<config::Hours>,
-    /// HTTP address of another edge of the same origins, asked before them; may be repeated, and name this edge, too
+    /// HTTP address of an edge with the same origins, asked before them; may be repeated, and may
+    /// include this edge itself
     #[arg(
         long = "sibling",
         value_name = "URL",
@@ -83,7 +86,7 @@ pub struct Edge {
         value_delimiter = ','
     )]
     siblings: Vec<String>,
-    /// What the siblings know each other by, the same on all: env:NAME or file:PATH
+    /// Token shared by all siblings, as env:NAME or file:PATH
     #[arg(
         long,
         value_name = "TOKEN",
@@ -91,7 +94,7 @@ pub struct Edge {
         hide_env_values = true
     )]
     sibling_token: Option<String>,
-    /// Send viewers who begin to the sibling that has their film
+    /// Redirect new viewers to the sibling that has their film
     #[arg(long, env = "REELWAY_REDIRECT")]
     redirect: bool,
     #[command(flatten)]
@@ -107,37 +110,40 @@ struct Flags {
     /// Print the commented reference configuration and exit
     #[arg(long)]
     print_config: bool,
-    /// From where the server can be reached: loopback, lan, or an IP address of this machine [default: loopback]
-    #[arg(long, value_name = "WHO", env = "REELWAY_LISTEN")]
+    /// Where to listen: loopback, lan, or an IP address of this machine [default: loopback]
+    #[arg(long, value_name = "WHERE", env = "REELWAY_LISTEN")]
     listen: Option<Listen>,
-    /// Address of the RTSP server, overrides --listen [default: port 8554]
+    /// Address of the RTSP server; overrides --listen [default: port 8554]
     #[arg(long, value_name = "ADDR", env = "REELWAY_RTSP", value_parser = config::socket_address)]
     rtsp: Option<SocketAddr>,
-    /// Address of the HTTP server, overrides --listen [default: port 8080]
+    /// Address of the HTTP server; overrides --listen [default: port 8080]
     #[arg(long, value_name = "ADDR", env = "REELWAY_HTTP", value_parser = config::socket_address)]
     http: Option<SocketAddr>,
-    /// UDP ports for RTP and RTCP; 0,0 takes two adjacent free ones [default: 8000,8001]
+    /// UDP ports for RTP and RTCP; 0,0 selects two adjacent free ports [default: 8000,8001]
     #[arg(long, value_name = "RTP,RTCP", env = "REELWAY_RTP_PORTS", value_parser = port_pair)]
     rtp_ports: Option<(u16, u16)>,
-    /// Behind a director with the same: addresses of films; viewers who begin are sent to the one of their film
+    /// Network of film addresses, the same as on the director: new viewers are redirected to the
+    /// address of their film
     #[arg(long, value_name = "NETWORK", env = "REELWAY_FILM_ADDRESSES")]
     film_addresses: Option<FilmAddresses>,
-    /// Directory for indexes and the API token [default: /var/lib/reelway for root]
+    /// Directory for indexes and the API token [default: /var/lib/reelway for root, otherwise
+    /// ~/.local/state/reelway]
     #[arg(long, value_name = "DIR", env = "REELWAY_STATE")]
     state: Option<PathBuf>,
     /// Memory for film blocks [default: 256MiB]
     #[arg(long, value_name = "SIZE", env = "REELWAY_POOL", value_parser = config::size)]
     pool: Option<ByteSize>,
-    /// What this machine can carry: any of net=100Mbit,disk=80MB/s,mem=128MiB,cpu=2Gbit,origin=200Mbit [default: what the
-    /// links report]
+    /// Capacity of this machine: any of net=100Mbit,disk=80MB/s,mem=128MiB,cpu=2Gbit,origin=200Mbit
+    /// [default: reported by the links, or measured by --calibrate]
     #[arg(long, value_name = "AMOUNTS", env = "REELWAY_CAPACITY", value_parser = amounts::flag)]
     capacity: Option<amounts::Amounts>,
-    /// Measure what this machine's disks and processor carry, store it in the state directory and exit; fewer SECONDS give
-    /// coarser figures [default: 240]
+    /// Measure the capacity of this machine's disks and processor, store it in the state directory
+    /// and exit; SECONDS from 10 to 3600, fewer give coarser figures [default: 240]
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "240",
         value_parser = clap::value_parser!(u64).range(10..=3600))]
     calibrate: Option<u64>,
-    /// Log filter: error, warn, info, debug, trace, or info,reelway_rtsp=debug [default: info]
+    /// Log filter: error, warn, info, debug, trace, or by module as in info,reelway_rtsp=debug
+    /// [default: info]
     #[arg(long, value_name = "FILTER", env = "REELWAY_LOG")]
     log: Option<String>,
     /// Format of log lines: for people or for machines [default: human]

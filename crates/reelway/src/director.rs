@@ -33,49 +33,53 @@ pub struct Director {
     /// Print the commented reference configuration and exit
     #[arg(long)]
     pub print_config: bool,
-    /// The virtual address, which viewers use
+    /// Virtual address, which viewers use
     #[arg(long, value_name = "IP")]
     address: Option<IpAddr>,
-    /// An edge: its address, how much it carries compared with the others [default: 100], and its UDP port for RTP if no
-    /// other edge has the same
+    /// An edge: its address, its weight compared with the other edges [default: 100], and its UDP
+    /// port for RTP, if no other edge has the same; may be repeated
     #[arg(long = "edge", value_name = "IP[=WEIGHT][,RTP]", value_parser = director::parse_edge)]
     edges: Vec<EdgeConfig>,
     /// How packets reach the edges: direct, ipip, gue:PORT or nat [default: direct]
     #[arg(long, value_parser = director::parse_method)]
     method: Option<Method>,
-    /// Which edge a new viewer is sent to: rr, wrr, lc, wlc, lblc, lblcr, dh, sh, mh, sed or nq [default: wlc]
+    /// IPVS scheduler that selects the edge of a new viewer: rr, wrr, lc, wlc, lblc, lblcr, dh, sh,
+    /// mh, sed or nq [default: wlc]
     #[arg(long)]
     scheduler: Option<Scheduler>,
-    /// Seconds for which a viewer's address stays with its edge; 0: not at all [default: 300]
+    /// Seconds for which a viewer's address stays with its edge; 0 turns persistence off [default:
+    /// 300]
     #[arg(long, value_name = "SECONDS")]
     persistence: Option<u32>,
-    /// Addresses of films, beside the virtual address: edges with the same --film-addresses send each viewer to the one of
-    /// their film
+    /// Network of film addresses, in addition to the virtual address: edges with the same
+    /// --film-addresses redirect each viewer to the address of their film
     #[arg(long, value_name = "NETWORK")]
     film_addresses: Option<FilmAddresses>,
-    /// Which edge an address of films is sent to [default: dh]
+    /// IPVS scheduler that selects the edge of a film address [default: dh]
     #[arg(long, value_name = "SCHEDULER")]
     film_scheduler: Option<Scheduler>,
     /// Network interface of the virtual address [default: the one that leads to the edges]
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
-    /// Share the address with other directors of this number on the network (1 to 255): another takes over if this one
-    /// fails; the highest priority begins [default priority: 100]
+    /// Share the virtual address with other directors of the same VRRP ID (1 to 255): if the active
+    /// one fails, another takes over; the one with the highest priority (1 to 254) is active first
+    /// [default priority: 100]
     #[arg(long, value_name = "ID[=PRIORITY]", value_parser = director::parse_failover)]
     failover: Option<FailoverConfig>,
-    /// Where this machine shows its edges: a page, API and metrics, or none [default: 127.0.0.1:8090]
+    /// Address of the page, API and metrics that show the edges, or none [default: 127.0.0.1:8090]
     #[arg(long, value_name = "ADDR")]
     http: Option<Page>,
-    /// Make the settings that this machine needs as well, and put them back at the end
+    /// Also make the settings that this machine needs, and restore the previous ones at exit
     #[arg(long)]
     setup: bool,
-    /// This machine is an edge: make the settings that it needs, and nothing else
+    /// Only make the settings that this machine needs as an edge, and restore the previous ones at
+    /// exit
     #[arg(long, conflicts_with_all = ["setup", "edges", "failover"])]
     on_edge: bool,
-    /// Only print the settings that would be made
+    /// Print the settings that would be made, and exit
     #[arg(long)]
     dry_run: bool,
-    /// Leave everything as it is at the end: viewers go on while the director is started anew
+    /// Leave all settings in place at exit, so that viewers continue while the director restarts
     #[arg(long)]
     keep: bool,
 }
@@ -83,7 +87,8 @@ pub struct Director {
 /// What else it does.
 #[derive(Debug, Subcommand)]
 enum Other {
-    /// Try it on this machine: origin, edges, director and viewers in network namespaces (needs root)
+    /// Try a director on this machine, with an origin, edges and viewers in network namespaces
+    /// (needs root)
     Try(Try),
 }
 

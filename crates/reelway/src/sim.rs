@@ -11,14 +11,14 @@ use serde_json::{Map, Value, json};
 /// Flags of `reelway sim`.
 #[derive(Debug, Args)]
 pub struct Sim {
-    /// Number of seeds to run, from 0 on
+    /// Number of seeds to run, starting with 0
     #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "seed",
         value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
     /// Run only this seed
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(..u64::MAX))]
     seed: Option<u64>,
-    /// Viewers who come in each run
+    /// Number of viewers in each run
     #[arg(long, value_name = "N", default_value_t = Config::default().viewers,
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     viewers: u32,
@@ -26,10 +26,10 @@ pub struct Sim {
     #[arg(long, value_name = "SECONDS", default_value_t = Config::default().seconds,
         value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
-    /// With --seed: print what happens, line by line
+    /// With --seed: print all events, one per line
     #[arg(long, requires = "seed")]
     trace: bool,
-    /// Write violations and counters to this file
+    /// Write violations and counters to this file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

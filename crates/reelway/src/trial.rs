@@ -27,16 +27,17 @@ pub struct Try {
     /// How packets reach the edges: direct, ipip, gue:PORT or nat
     #[arg(long, default_value = "direct", value_parser = reelway_director::parse_method)]
     method: Method,
-    /// Which edge a new viewer is sent to: rr, wrr, lc, wlc, lblc, lblcr, dh, sh, mh, sed or nq
+    /// IPVS scheduler that selects the edge of a new viewer: rr, wrr, lc, wlc, lblc, lblcr, dh, sh,
+    /// mh, sed or nq
     #[arg(long, default_value = "wlc")]
     scheduler: Scheduler,
-    /// Edges send each viewer to the one that has their film
+    /// Let edges redirect each viewer to the edge that has their film
     #[arg(long)]
     redirect: bool,
-    /// Viewers at a time, over RTSP and HLS
+    /// Number of concurrent viewers, over RTSP and HLS
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=1000))]
     viewers: u32,
-    /// For how many seconds [default: until it is ended]
+    /// Duration of the trial [default: until it is stopped]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     duration: Option<u64>,
 }

@@ -166,12 +166,12 @@ impl fmt::Display for Line {
                 policy,
             } => write!(
                 f,
-                "machine: {blocks} blocks, disk {disk} B/s with {depth} reads at once, network {net} B/s, cache policy \
-                 {policy}, viewers who seek {}",
+                "machine: {blocks} blocks, disk {disk} B/s with {depth} concurrent reads, network {net} B/s, cache \
+                 policy {policy}, viewers who seek {}",
                 if *asks_again {
                     "are judged again"
                 } else {
-                    "are always let through"
+                    "are not judged again"
                 }
             ),
             Line::Film {
@@ -189,7 +189,7 @@ impl fmt::Display for Line {
                 starts_in_ms,
             } => write!(
                 f,
-                "viewer {viewer} is admitted to film {film} at {at_ms} ms of it, and begins in {starts_in_ms} ms"
+                "viewer {viewer} is admitted to film {film} at position {at_ms} ms, and begins in {starts_in_ms} ms"
             ),
             Line::Refused { viewer, film, why } => {
                 write!(f, "viewer {viewer} is refused for film {film}: {why}")
@@ -213,7 +213,7 @@ impl fmt::Display for Line {
                 until_ms,
             } => write!(
                 f,
-                "disk reads block {block} of film {film} into page {page}, until {until_ms} ms"
+                "disk begins to read block {block} of film {film} into page {page}, until {until_ms} ms"
             ),
             Line::Read { film, block, ok } => write!(
                 f,
@@ -226,7 +226,7 @@ impl fmt::Display for Line {
                 of: (first, end),
             } => write!(
                 f,
-                "block {block} of film {film} is made of its file's blocks {first} to {}",
+                "block {block} of film {film} is made from blocks {first} to {} of its file",
                 i64::from(*end) - 1
             ),
             Line::Gets {
@@ -237,11 +237,11 @@ impl fmt::Display for Line {
             } => write!(
                 f,
                 "viewer {viewer} {} group {group} of track {track}",
-                if *ok { "gets" } else { "is not given" }
+                if *ok { "gets" } else { "does not get" }
             ),
-            Line::Nobody { tag } => write!(f, "request {tag} is answered, and nobody waits for it"),
-            Line::Requests { viewer, method } => write!(f, "viewer {viewer} asks: {method}"),
-            Line::Answers { viewer, status } => write!(f, "viewer {viewer} is answered: {status}"),
+            Line::Nobody { tag } => write!(f, "request {tag} is answered, but nobody waits for it"),
+            Line::Requests { viewer, method } => write!(f, "viewer {viewer} sends {method}"),
+            Line::Answers { viewer, status } => write!(f, "viewer {viewer} gets status {status}"),
             Line::Fetches {
                 viewer,
                 track,
@@ -264,7 +264,7 @@ impl fmt::Display for Line {
                 f,
                 "viewer {viewer}'s connection is given {copies} copies of blocks, in window {window}"
             ),
-            Line::HasRead { window } => write!(f, "what was given in window {window} is read"),
+            Line::HasRead { window } => write!(f, "blocks given in window {window} are read"),
             Line::Plays { viewer, at_ms } => write!(f, "viewer {viewer} plays from {at_ms} ms on"),
             Line::Group {
                 viewer,
@@ -274,7 +274,7 @@ impl fmt::Display for Line {
             } => {
                 write!(
                     f,
-                    "viewer {viewer} comes to group {group} of track {track}; the one before has {sent} packets"
+                    "viewer {viewer} reaches group {group} of track {track}; the previous group had {sent} packets"
                 )
             }
             Line::Misses { viewer, track, seq } => {
@@ -297,12 +297,12 @@ impl fmt::Display for Line {
                 behind,
             } => write!(
                 f,
-                "viewer {viewer} gets it {by_us} us late{}",
+                "viewer {viewer} gets blocks {by_us} us late{}",
                 match (*caused, *short, *behind) {
                     (true, ..) =>
-                        ", which is excused: by a fault, or as viewers are late or more is booked than there is",
-                    (_, true, _) => ", as the group was asked for shortly before it was due",
-                    (.., true) => ", as newcomers' groups went ahead of it",
+                        ", which is explained by a fault, by late viewers or by overbooking",
+                    (_, true, _) => ", as they were requested shortly before they were due",
+                    (.., true) => ", as newcomers' blocks were read first",
                     _ => "",
                 }
             ),

@@ -46,19 +46,19 @@ struct Args {
     /// Runs of each policy
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
-    /// Seconds of arrivals in a run
+    /// Seconds in which viewers arrive in a run
     #[arg(long, default_value_t = 3 * 3600, value_parser = clap::value_parser!(u32).range(3600..=36_000))]
     seconds: u32,
-    /// Only what is simulated: no server is started
+    /// Run only the simulation, without starting a server
     #[arg(long)]
     model: bool,
-    /// Only these parts with a real server (default: all); others are taken from --taken
+    /// Measure only these parts with a real server [default: all]; the others come from --taken
     #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "model")]
     parts: Option<Vec<real::Part>>,
-    /// Only these policies with a real server, where all are compared (default: all)
+    /// Measure only these policies in the part `compared` [default: all]
     #[arg(long, value_delimiter = ',', conflicts_with = "model")]
     policies: Option<Vec<Policy>>,
-    /// Runs with a real server that were measured before: what --json wrote
+    /// Earlier runs with a real server, from a file that --json wrote
     #[arg(long, value_name = "FILE")]
     taken: Option<std::path::PathBuf>,
     /// What this process does (the command starts itself with it)

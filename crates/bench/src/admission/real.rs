@@ -31,7 +31,7 @@ const FOR_NODE: u32 = 400;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
-    /// All policies, with films of scenes.
+    /// All policies, with films whose bit rate varies by scene.
     Compared,
     /// Ten times as many newcomers as fit.
     Storm,

@@ -16,10 +16,10 @@ use reelway_cache::sim::{Outcome, Requests, Workload, belady, bound, run, told};
 use self::tried::{Line, SIZES, Tried};
 use crate::report::{Figure, Report};
 
-/// What each replacement policy of the block cache misses, beside Belady's optimum.
+/// Misses of each replacement policy of the block cache, compared with Belady's optimum.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Smaller workloads: to see that it works
+    /// Use smaller workloads, for a quick check
     #[arg(long)]
     quick: bool,
     /// Seed of all random numbers

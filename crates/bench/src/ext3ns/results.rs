@@ -24,34 +24,36 @@ pub const THRESHOLDS_AT: [usize; 3] = [10, 20, 30];
 #[derive(Debug, Parser)]
 #[command(
     name = "reelway bench ext3ns",
-    about = "The EXT3NS paper's IOZONE runs on the real store, beside fio"
+    about = "The EXT3NS paper's IOZONE runs on the real store, compared with fio"
 )]
 pub struct Args {
-    /// A directory on the disk to measure, with room for the file
+    /// Directory on the disk to measure, with room for the file
     #[arg(long, default_value = "/var/tmp")]
     pub dir: PathBuf,
-    /// Megabytes of the file
+    /// Size of the file, in MiB (64 to 65536)
     #[arg(long, default_value_t = 1024, value_parser = one_or_more::<u64>)]
     pub megabytes: u64,
-    /// Milliseconds a run over one file
+    /// Duration of a run over one file, in milliseconds
     #[arg(long, default_value_t = 250, value_parser = one_or_more::<u64>)]
     pub millis: u64,
-    /// Numbers of threads
+    /// Numbers of threads, separated by commas (1 to 200)
     #[arg(long, value_delimiter = ',', default_values_t = [10, 20, 30, 40, 50])]
     pub threads: Vec<usize>,
-    /// KiB of a block, and of a record, where sizes are compared
+    /// Sizes of blocks and records that are compared, in KiB, separated by commas (powers of two
+    /// from 64 to 16384)
     #[arg(long, value_delimiter = ',', default_values_t = [256, 512, 1024, 2048])]
     pub block: Vec<u32>,
-    /// Pool of our size, beside the paper's 512 blocks: of blocks of 256 KiB, with our policy
+    /// Size of the pool that is compared with the paper's 512 blocks; it has blocks of 256 KiB and
+    /// Reelway's policy
     #[arg(long, default_value = "256MiB")]
     pub cache: ByteSize,
-    /// Times that the file is read from end to end beside fio, for each block size
+    /// Sequential reads of the whole file for each block size, alternating with fio
     #[arg(long, default_value_t = 7, value_parser = one_or_more::<usize>)]
     pub turns: usize,
-    /// Short runs and few of them: for a look, not for figures
+    /// Run few and short measurements: a quick check, not for publication
     #[arg(long)]
     pub quick: bool,
-    /// Install fio with apt-get where it is missing
+    /// Install fio with apt-get if it is missing (needs root)
     #[arg(long)]
     pub install: bool,
 }

@@ -10,23 +10,23 @@ use crate::bed::children::{is_installed, output};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServerKind {
-    /// Ourselves.
+    /// Reelway.
     Reelway,
-    /// Ourselves, with `http.zero_copy`: only from memory.
+    /// Reelway with `http.zero_copy`, from memory only.
     ReelwayZeroCopy,
-    /// nginx, the kernel sending from its page cache.
+    /// nginx with `sendfile`, from the page cache.
     NginxSendfile,
-    /// nginx as it is without being told to: it reads and writes.
+    /// nginx without `sendfile`, its default: it reads and writes.
     NginxCopying,
-    /// nginx past its page cache, as ours reads: only from disk.
+    /// nginx with `directio`, which bypasses the page cache as Reelway does; from disk only.
     NginxDirect,
-    /// Varnish, all in its memory.
+    /// Varnish, from memory only.
     Varnish,
-    /// Squid, all in its memory.
+    /// Squid, from memory only.
     Squid,
-    /// Bodies alone (`bodies.rs`): `write` from memory of the process.
+    /// Bodies alone: `write` from memory of the process.
     Write,
-    /// Bodies alone: `read` from the page cache, and `write`.
+    /// Bodies alone: `read` from the page cache, then `write`.
     Read,
     /// Bodies alone: `sendfile` from the page cache.
     Sendfile,

@@ -50,37 +50,37 @@ use crate::stats::Spread;
 #[derive(Debug, Parser)]
 #[command(
     name = "reelway bench http",
-    about = "What a megabyte over HTTP costs, against nginx, Varnish and Squid"
+    about = "Cost of a megabyte over HTTP, compared with nginx, Varnish and Squid"
 )]
 struct Args {
-    /// Install the Debian packages of the servers that are missing (needs root)
+    /// Install the Debian packages of missing servers (needs root)
     #[arg(long)]
     install: bool,
-    /// Segments a second, from memory
+    /// Segments of 2 MiB per second, from memory
     #[arg(long, default_value_t = 150.0, value_parser = positive)]
     rate: f64,
-    /// Segments a second, from disk
+    /// Segments of 2 MiB per second, from disk
     #[arg(long, default_value_t = 150.0, value_parser = positive)]
     disk_rate: f64,
-    /// Connections
+    /// Number of connections
     #[arg(long, default_value_t = 16, value_parser = one_or_more::<usize>)]
     connections: usize,
-    /// Seconds a run
+    /// Duration of a run, in seconds
     #[arg(long, default_value_t = 5, value_parser = one_or_more::<u32>)]
     seconds: u32,
-    /// Tries of a run that other programs disturb; the least disturbed counts
+    /// Maximum number of attempts at a run that other programs disturb; the least disturbed counts
     #[arg(long, default_value_t = 8, value_parser = one_or_more::<usize>)]
     tries: usize,
-    /// Runs of each server; the median counts
+    /// Runs of each server; the median is reported
     #[arg(long, default_value_t = 3, value_parser = one_or_more::<usize>)]
     rounds: usize,
-    /// Only these servers, with commas between them
+    /// Measure only these servers, separated by commas
     #[arg(long, value_delimiter = ',')]
     only: Vec<ServerKind>,
-    /// Instead of whole servers: ways to send a body, from memory
+    /// Compare ways to send a response body from memory, instead of whole servers
     #[arg(long)]
     bodies: bool,
-    /// Instead of segments: answers of 1 KB
+    /// Measure responses of 1 KB instead of segments
     #[arg(long)]
     requests: bool,
     /// Be the server of one way

@@ -26,22 +26,22 @@ use reelway_node::process::{Server, get};
 #[derive(Debug, Parser)]
 #[command(
     name = "reelway bench shadow",
-    about = "What it costs a loaded server to compare its cache's policy with others"
+    about = "Cost of comparing cache policies on a loaded server"
 )]
 struct Args {
-    /// Segments of 2 MiB a second
+    /// Segments of 2 MiB per second
     #[arg(long, default_value_t = 150.0, value_parser = positive)]
     rate: f64,
-    /// Connections
+    /// Number of connections
     #[arg(long, default_value_t = 16, value_parser = one_or_more::<usize>)]
     connections: usize,
-    /// Seconds a run; from one comparison to the next are at least ten
+    /// Duration of a run, in seconds; comparisons are at least 10 s apart
     #[arg(long, default_value_t = 21, value_parser = one_or_more::<u32>)]
     seconds: u32,
-    /// Runs of each
+    /// Runs of each server
     #[arg(long, default_value_t = 3, value_parser = one_or_more::<usize>)]
     rounds: usize,
-    /// Tries of a run that other programs disturb; the least disturbed counts
+    /// Maximum number of attempts at a run that other programs disturb; the least disturbed counts
     #[arg(long, default_value_t = 2, value_parser = one_or_more::<usize>)]
     tries: usize,
 }

@@ -37,22 +37,22 @@ use crate::report::Report;
 #[derive(Debug, Parser)]
 #[command(
     name = "reelway bench lvscache",
-    about = "The LVS-cache paper again: caches behind one virtual address, with ever more clients"
+    about = "The LVS-cache paper's experiment: caches behind one virtual address, with more and more clients"
 )]
 struct Args {
-    /// Which part of it
+    /// Part of the experiment to run
     #[arg(long, default_value = "drawn")]
     only: Part,
-    /// Runs at a time; each takes a core
+    /// Number of concurrent runs; each takes a core
     #[arg(long, default_value_t = 2, value_parser = one_or_more::<usize>)]
     jobs: usize,
-    /// The lab's command
+    /// Command that runs the lab
     #[arg(long, default_value = "lab/run")]
     lab: String,
-    /// Keep what the guests write in this folder, and take from it runs of this very program
+    /// Keep the guests' output in DIR, and reuse the runs there that this build made
     #[arg(long, value_name = "DIR")]
     results: Option<std::path::PathBuf>,
-    /// Install the Debian packages of the servers that are missing (needs root)
+    /// Install the Debian packages of missing servers (needs root)
     #[arg(long)]
     install: bool,
 }
@@ -62,15 +62,15 @@ struct Args {
 enum Part {
     /// The paper's figures
     Drawn,
-    /// Every method with every scheduler
+    /// Every forwarding method with every scheduler
     Schedulers,
-    /// How much runs of other seeds differ
+    /// How much runs with different seeds differ
     Seeds,
-    /// What the director carries, and what it costs
+    /// Traffic through the director, and its cost
     Costs,
     /// Many films
     Films,
-    /// Squid, Varnish and nginx
+    /// Squid, Varnish and nginx as the caches
     Servers,
 }
 

@@ -8,25 +8,25 @@ use crate::arguments::{one_or_more, positive};
 #[derive(Debug, Parser)]
 #[command(
     name = "reelway bench mssc",
-    about = "The MSSC paper again: ten sessions idle and overloaded, film traffic, what a packet costs"
+    about = "The MSSC paper's experiment: ten sessions on an idle and an overloaded machine, film traffic, cost of a packet"
 )]
 pub struct Args {
-    /// Packets of a session
+    /// Packets per session
     #[arg(long, default_value_t = 1000, value_parser = one_or_more::<u32>)]
     pub packets: u32,
-    /// Rounds in which the ways are compared
+    /// Rounds in which the ways to send are compared
     #[arg(long, default_value_t = 3, value_parser = one_or_more::<u32>)]
     pub runs: u32,
     /// Seconds of film traffic measured in each run
     #[arg(long, default_value_t = 10.0, value_parser = positive)]
     pub seconds: f64,
-    /// Numbers of streams of film traffic
+    /// Numbers of streams of film traffic, separated by commas
     #[arg(long, value_delimiter = ',', default_values_t = [50, 200, 500, 1000, 2000, 3000])]
     pub streams: Vec<u32>,
-    /// One half only
+    /// Run only this half
     #[arg(long)]
     pub only: Option<Half>,
-    /// Few packets, few streams, short runs: for a look, not for figures
+    /// Send few packets and streams in short runs: a quick check, not for publication
     #[arg(long)]
     pub quick: bool,
     /// A task for this process (the command starts itself with it)

@@ -8,31 +8,31 @@ use crate::arguments::{one_or_more, positive};
 #[derive(Debug, Parser)]
 #[command(
     name = "reelway bench vtime",
-    about = "The vtime paper's table again: what a reading of the clock costs, and how right it is"
+    about = "The vtime paper's table: cost and accuracy of a clock reading"
 )]
 pub struct Args {
-    /// Calls of each way in a run
+    /// Calls per run of each way to read the clock
     #[arg(long, default_value_t = 1_000_000, value_parser = one_or_more::<u64>)]
     pub calls: u64,
-    /// Runs
+    /// Number of runs
     #[arg(long, default_value_t = 4, value_parser = one_or_more::<u64>)]
     pub runs: u64,
-    /// Readings in which backward steps are counted, of each kind
+    /// Readings of each kind in which backward steps are counted
     #[arg(long, default_value_t = 1_000_000_000, value_parser = one_or_more::<u64>)]
     pub readings: u64,
-    /// Seconds for which the distance from the kernel's clock is sampled on a busy machine
+    /// Seconds for which the deviation from the kernel's clock is sampled on a busy machine
     #[arg(long, default_value_t = 30.0, value_parser = positive)]
     pub error_seconds: f64,
-    /// Minutes over which the drift against the kernel's clock is followed
+    /// Minutes for which the drift from the kernel's clock is tracked
     #[arg(long, default_value_t = 10.0, value_parser = positive)]
     pub drift_minutes: f64,
-    /// Rounds in which PostgreSQL and Redis run with and without; 0 leaves them out
+    /// Rounds of PostgreSQL and Redis with and without the preload library; 0 skips them
     #[arg(long, default_value_t = 7)]
     pub program_rounds: u32,
-    /// The lab's command, for clock sources without a vDSO and for slewing; "none" leaves it out
+    /// Command that runs the lab, for clock sources without a vDSO and for slewing; "none" skips it
     #[arg(long, default_value = "lab/run")]
     pub lab: String,
-    /// Few of everything: for a look, not for figures
+    /// Run few and short measurements: a quick check, not for publication
     #[arg(long)]
     pub quick: bool,
 }

@@ -31,10 +31,10 @@ pub struct Flags {
     /// With --json: include every sample with its position and times
     #[arg(long, requires = "json")]
     samples: bool,
-    /// Also count the RTP packets of each film, which is read whole for it
+    /// Also count the RTP packets of each film; this reads the whole film
     #[arg(long)]
     packets: bool,
-    /// With --packets: the largest IP packet, in bytes (`rtp.mtu`)
+    /// With --packets: maximum size of IP packets, in bytes (`rtp.mtu`)
     #[arg(long, default_value_t = 1500, requires = "packets")]
     mtu: u16,
 }

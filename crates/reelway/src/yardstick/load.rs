@@ -11,36 +11,37 @@ use reelway_yardstick::load::{
 
 /// Flags of virtual viewers.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Virtual viewers (they count and time, and decode nothing)")]
+#[command(next_help_heading = "Virtual viewers (count and time packets, without decoding)")]
 pub struct Load {
     /// Number of virtual viewers (RTSP over UDP, or --tcp; HLS; DASH)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub clients: Option<u32>,
-    /// When they arrive: poisson:RATE a second, burst:N, steps:8+6/10min, trace:FILE [default: 100 a second]
+    /// When viewers arrive: poisson:RATE (per second), burst:N, steps:8+6/10min, trace:FILE
+    /// [default: 100 per second]
     #[arg(long, value_name = "HOW")]
     arrivals: Option<Arrivals>,
-    /// Which of the films they watch: even, zipf:EXPONENT, weights:5,3,1
+    /// How viewers choose among the films: even, zipf:EXPONENT, weights:5,3,1
     #[arg(long, value_name = "HOW", default_value = "even")]
     films: Choice,
-    /// How long they watch: film, 90s, 1min-20min, exp:10min
+    /// How long viewers watch: film (to its end), 90s, 1min-20min, exp:10min
     #[arg(long, value_name = "HOW", default_value = "film")]
     watch: Watch,
-    /// Percentage of them that pause once
+    /// Percentage of viewers who pause once
     #[arg(long, value_name = "PCT", default_value = "0", value_parser = percent)]
     pause: f64,
-    /// Percentage of them that seek once
+    /// Percentage of viewers who seek once
     #[arg(long, value_name = "PCT", default_value = "0", value_parser = percent)]
     seek: f64,
-    /// Percentage of them that play fast for a while
+    /// Percentage of viewers who play fast for a while
     #[arg(long, value_name = "PCT", default_value = "0", value_parser = percent)]
     fast_play: f64,
     /// Seed of all random numbers: the same seed gives the same run
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Addresses of this machine that they come from, neighbours from the same: 10.0.0.1-10.0.0.38
+    /// Source addresses on this machine, shared evenly by neighbouring viewers: 10.0.0.1-10.0.0.38
     #[arg(long, value_name = "ADDRESSES", requires = "clients")]
     sources: Option<Sources>,
-    /// Viewers whose film has ended begin another one, until --duration is over
+    /// Let viewers whose film has ended start another one, until --duration is over
     #[arg(
         long,
         requires = "clients",
@@ -48,11 +49,11 @@ pub struct Load {
         conflicts_with = "find_limit"
     )]
     again: bool,
-    /// Receiving threads
+    /// Number of receiving threads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     threads: u8,
-    /// Search for the largest number of viewers of which none is harmed, up to this number; each try lasts
-    /// --duration [default: 20 s]
+    /// Search for the largest number of viewers, up to MOST, of whom none is harmed or refused;
+    /// each try lasts --duration [default: 20 s]
     #[arg(long, value_name = "MOST", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub find_limit: Option<u32>,
     /// Number of searches; their mean is reported

@@ -27,22 +27,22 @@ pub struct Yardstick {
     /// Films: rtsp://…, http://….m3u8 (HLS), http://….mpd (DASH)
     #[arg(required = true, value_name = "URL", value_parser = address)]
     urls: Vec<String>,
-    /// RTSP interleaved in its TCP connection instead of over UDP
+    /// Receive RTP interleaved in the RTSP connection (TCP) instead of over UDP
     #[arg(long)]
     tcp: bool,
-    /// Position in the film to begin at
+    /// Position in the film at which to start
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
     from: Duration,
-    /// How long to watch [default: to the film's end]
+    /// How long to watch [default: to the end of the film]
     #[arg(long, value_name = "SECONDS", value_parser = positive_seconds)]
     duration: Option<Duration>,
-    /// The film's file: every access unit that arrives is compared with it
+    /// Compare every access unit that arrives with this file of the film
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
     /// Length of the player's buffer
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     buffer: Duration,
-    /// Most packets within any millisecond; more is a fault
+    /// Maximum number of packets within any millisecond; more are a fault [default: no limit]
     #[arg(
         long,
         value_name = "PACKETS",
@@ -50,26 +50,26 @@ pub struct Yardstick {
         hide_default_value = true
     )]
     burst: u32,
-    /// Ask for lost packets, if the server retransmits them (RFC 4585, 4588)
+    /// Request retransmission of lost packets, if the server offers it (RFC 4585, RFC 4588)
     #[arg(long, conflicts_with = "tcp")]
     repair: bool,
-    /// Feed a player with what arrives, as an MPEG transport stream: --pipe 'ffplay -' (RTSP)
+    /// Pipe what arrives to a player as an MPEG transport stream (RTSP only): --pipe 'ffplay -'
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["clients", "arrivals", "find_limit"])]
     pipe: Option<String>,
     /// Silence after which a stream counts as dead
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = positive_seconds)]
     patience: Duration,
-    /// Write the verdict and all figures to this file
+    /// Write the verdict and all figures to this file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write a report for people to this file: one self-contained HTML page
+    /// Write a report to this file, as one self-contained HTML page
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    /// The server's own metrics (Prometheus' text format), shown in the report
+    /// Address of the server's metrics (Prometheus text format), which the report shows
     #[arg(long, value_name = "URL", requires = "report")]
     metrics: Option<String>,
-    /// Another machine whose load the report shows (netns:NAME, a network namespace; http://…/metrics, the machine's
-    /// metrics); can be given several times
+    /// Another machine whose load the report shows: netns:NAME (a network namespace) or
+    /// http://…/metrics (the machine's metrics); may be repeated
     #[arg(long, value_name = "MACHINE", requires = "report")]
     machine: Vec<Machine>,
     #[command(flatten)]
