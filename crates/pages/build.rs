@@ -26,17 +26,18 @@ fn main() -> std::io::Result<()> {
     if dist.is_dir() {
         walk(&dist, &mut files)?;
     }
+    // By the strings that `find` compares: paths are compared component by component, in another
+    // order.
+    let mut files: Vec<_> = files
+        .into_iter()
+        .map(|file| (path_of(&file, &dist), file))
+        .collect();
     files.sort();
     let mut code = String::from(
         "/// The files of `web/dist`, sorted by path.\npub(crate) static FILES: &[File] = &[\n",
     );
-    for (number, file) in files.iter().enumerate() {
+    for (number, (path, file)) in files.iter().enumerate() {
         let bytes = fs::read(file)?;
-        let path = file
-            .strip_prefix(&dist)
-            .unwrap_or(file)
-            .to_string_lossy()
-            .replace('\\', "/");
         // Copied because the sources may be gone when another checkout shares cargo's build
         // directory.
         let copy = out.join(format!("{number}.file"));
@@ -60,6 +61,12 @@ fn main() -> std::io::Result<()> {
     }
     code.push_str("];\n");
     fs::write(out.join("files.rs"), code)
+}
+
+/// Returns the file's path below `dist`, as it stands in addresses.
+fn path_of(file: &Path, dist: &Path) -> String {
+    let path = file.strip_prefix(dist).unwrap_or(file);
+    path.to_string_lossy().replace('\\', "/")
 }
 
 fn walk(directory: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {

@@ -79,9 +79,12 @@ impl Axis {
         }
     }
 
-    /// Returns the position of a value on the axis, 0 to 1.
+    /// Returns the position of a value on the axis, 0 to 1; the middle if the axis has one value only.
     fn place(&self, value: f64) -> f64 {
         let (low, high) = self.range;
+        if high <= low {
+            return 0.5;
+        }
         let share = if self.log {
             (value.max(1e-12) / low).ln() / (high / low).ln()
         } else {
@@ -322,6 +325,12 @@ mod tests {
     fn a_log_axis_has_equal_ratios_at_equal_distances() {
         let axis = Axis::log("streams", &[50.0, 500.0, 5000.0]);
         assert!((axis.place(500.0) - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_only_value_of_an_axis_is_in_its_middle() {
+        let of_one = Axis::log("streams", &[500.0]).place(500.0);
+        assert!((of_one - 0.5).abs() < 1e-9, "{of_one}");
     }
 
     #[test]

@@ -281,12 +281,18 @@ impl Film {
         if tables == 0 {
             return 0;
         }
-        let groups = self.title.tracks.iter().map(|track| track.groups.bytes());
+        let tracks = self.title.recorded().flat_map(|track| {
+            [
+                track.groups.bytes(),
+                track.packets.groups.bytes(),
+                track.places.bytes(),
+            ]
+        });
         let texts = self.title.texts.iter().map(|text| text.document.bytes());
         let entries = self.title.entry_points.iter();
         let entries = entries.map(|entries| entries.points.bytes());
         tables
-            + groups
+            + tracks
                 .chain(texts)
                 .chain(entries)
                 .map(|bytes| bytes as usize)

@@ -91,9 +91,11 @@ fn part<'a>(query: &'a str, name: &str) -> Option<&'a str> {
 
 /// Decodes 64 hexadecimal digits.
 fn bytes(hex: &str) -> Option<Vec<u8>> {
+    // `from_str_radix` accepts a sign.
+    let are_digits = hex.bytes().all(|byte| byte.is_ascii_hexdigit());
     let pairs = hex.as_bytes().chunks(2);
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    (hex.len() == 64).then(|| pairs.map(byte).collect())?
+    (hex.len() == 64 && are_digits).then(|| pairs.map(byte).collect())?
 }
 
 #[cfg(test)]
@@ -130,6 +132,7 @@ mod tests {
             "user=ann&sign=é",
             &format!("user=bob&sign={ANN}"),
             &format!("user=ann&sign={}", ANN.replace('f', "0")),
+            &format!("user=ann&sign={}", ANN.replace("0b", "+b")),
             &format!("user=&sign={ANN}"),
             &format!("user=%ff&sign={ANN}"),
             &long,

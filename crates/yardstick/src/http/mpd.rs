@@ -1,5 +1,7 @@
 //! DASH manifests (ISO/IEC 23009-1) of stored films: one period, segments by template.
 
+use std::str::FromStr;
+
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::client::join;
@@ -78,6 +80,14 @@ fn children<'a, 'i>(
         .filter(move |child| child.tag_name().name() == name)
 }
 
+/// Reads a number of an `<S>` element.
+fn number_of<N: FromStr>(entry: Node<'_, '_>, name: &str) -> Result<Option<N>, String> {
+    let text = entry.attribute(name);
+    text.map(str::parse)
+        .transpose()
+        .map_err(|_| format!("<S {name}={:?}> is no number", text.unwrap_or_default()))
+}
+
 fn is(set: Node<'_, '_>, kind: &str) -> bool {
     let says = |node: Node<'_, '_>| {
         node.attribute("contentType") == Some(kind)
@@ -142,18 +152,26 @@ fn by_template(
         .iter()
         .find_map(|node| children(*node, "SegmentTimeline").next());
     if let Some(timeline) = timeline {
+        let entries: Vec<_> = children(timeline, "S").collect();
+        let end = length.map(|length| (length * scale as f64 - 1e-6).ceil() as u64);
         let mut time = 0_u64;
-        for entry in children(timeline, "S") {
-            let number = |name: &str| match entry.attribute(name) {
-                None => Ok(None),
-                Some(text) => text
-                    .parse::<u64>()
-                    .map(Some)
-                    .map_err(|_| format!("<S {name}={text:?}> is no number")),
+        for (nth, entry) in entries.iter().enumerate() {
+            time = number_of(*entry, "t")?.unwrap_or(time);
+            let ticks: u64 = number_of(*entry, "d")?.ok_or("<S> without d")?;
+            let repeated = match number_of::<i64>(*entry, "r")?.unwrap_or(0) {
+                times @ 0.. => times as u64,
+                // To the next entry, or to the end (ISO/IEC 23009-1 section 5.3.9.6).
+                _ => {
+                    let next = entries.get(nth + 1).map(|next| number_of(*next, "t"));
+                    let until = next.transpose()?.flatten().or(end);
+                    let until = until.ok_or("an <S> that repeats to an end that is not given")?;
+                    let count = until.saturating_sub(time).checked_div(ticks);
+                    let count = count.ok_or("an <S> that repeats a segment without length")?;
+                    let is_whole = count * ticks == until.saturating_sub(time);
+                    count.saturating_sub(u64::from(is_whole))
+                }
             };
-            time = number("t")?.unwrap_or(time);
-            let ticks = number("d")?.ok_or("<S> without d")?;
-            for _ in 0..=number("r")?.unwrap_or(0) {
+            for _ in 0..=repeated {
                 add(time, ticks)?;
                 time = time.saturating_add(ticks);
             }
@@ -266,6 +284,30 @@ mod tests {
         );
         assert_eq!(renditions[0].segments[2].duration, 1_000_000_000);
         assert_eq!(renditions[0].init.as_ref().unwrap().0, "http://h/a/v/i.mp4");
+    }
+
+    #[test]
+    fn segments_repeat_to_the_next_time_or_to_the_end() {
+        // The film lasts 5 s.
+        let timeline = |entries: &str| {
+            let text = format!(
+                r#"<SegmentTemplate timescale="10" media="$Time$"><SegmentTimeline>{entries}</SegmentTimeline></SegmentTemplate>"#
+            );
+            parse(&manifest(&text), "http://h/").map(|renditions| {
+                let segments = renditions[0].segments.iter();
+                let names = segments.map(|segment| segment.url.replace("http://h/", ""));
+                names.collect::<Vec<_>>().join(" ")
+            })
+        };
+        let times = |entries| timeline(entries).unwrap();
+        assert_eq!(times(r#"<S t="0" d="20" r="-1"/>"#), "0 20 40");
+        assert_eq!(times(r#"<S d="25" r="-1"/>"#), "0 25");
+        assert_eq!(
+            times(r#"<S d="10" r="-1"/><S t="30" d="30"/>"#),
+            "0 10 20 30"
+        );
+        assert_eq!(times(r#"<S t="90" d="10" r="-1"/>"#), "90");
+        assert!(timeline(r#"<S d="0" r="-1"/>"#).is_err());
     }
 
     #[test]
