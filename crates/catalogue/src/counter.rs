@@ -1,5 +1,5 @@
-//! The thread that counts the packets of a library's films, one film at a time, when it is
-//! otherwise idle.
+//! The thread that counts the packets of a library's films, one film at a time, when the library
+//! has nothing else to do.
 //!
 //! Counting reads each film completely. Viewers come first: the thread rests three times as long as
 //! it works, and a hundred times as long while there are viewers. It therefore takes less of a disk

@@ -127,7 +127,7 @@ impl Directory {
         let _ = self.wake.send(Event::Changed);
     }
 
-    /// Returns whether all films have been found, and whether each of them plays is known.
+    /// Returns whether all films have been found, and it is known of each whether it plays.
     pub fn is_settled(&self) -> bool {
         let indexing = |entry: &Arc<Entry>| matches!(entry.state, State::Indexing);
         self.shared.looked.load(Ordering::Relaxed) && !self.list().iter().any(indexing)

@@ -189,7 +189,7 @@ pub struct Summary {
 /// What lists show of a track.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TrackSummary {
-    /// Picture or sound.
+    /// Video or audio.
     pub kind: Kind,
     /// Codec string (RFC 6381).
     pub codec: String,
@@ -201,7 +201,7 @@ pub struct TrackSummary {
     pub size: Option<(u16, u16)>,
     /// Average pictures per second, for video.
     pub frame_rate: Option<f64>,
-    /// Number of channels and sample rate in Hz, for sound.
+    /// Number of channels and sampling rate in Hz, for audio.
     pub sound: Option<(u16, u32)>,
     /// The AAC channel configuration. 0: the channels have no predefined layout.
     pub channel_configuration: Option<u8>,

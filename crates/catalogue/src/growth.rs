@@ -85,8 +85,8 @@ pub struct Growing {
 }
 
 impl Growing {
-    /// Returns whether the file is still growing: it last grew less than `rest` ago, or was closed
-    /// a moment ago.
+    /// Returns whether the file is still growing: it has more than has been indexed, was closed
+    /// only a moment ago, or, if it has not been closed, last grew less than `rest` ago.
     pub fn still(&self, now: Monotonic, rest: Duration) -> bool {
         let may_go_on = match self.closed {
             Some(at) => now.since(at) < rest.min(OPENED_AGAIN),
@@ -100,7 +100,7 @@ impl Growing {
 const OPENED_AGAIN: Duration = Duration::from_secs(2);
 /// Shortest time between two indexings of a film that grows, unless its shelf specifies another.
 pub(crate) const ANEW_EVERY: Duration = Duration::from_secs(5);
-/// Indexing such a film takes at most one part in `PART` of the time.
+/// Indexing such a film takes at most 1/`PART` of the time.
 const PART: u32 = 20;
 
 /// Returns the mark by which a film's file, which has this index, is recognised after it has grown.

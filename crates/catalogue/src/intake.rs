@@ -16,7 +16,7 @@ pub trait Intake: Send + Sync {
     /// Returns the file of a present film that can be deleted.
     fn present(&self, title: &str) -> Option<Destination>;
 
-    /// Returns the file of a title that may be added. Reads the file system.
+    /// Returns the file that an upload of this title is to become. Reads the file system.
     fn place(&self, title: &str) -> Result<Destination, IntakeError>;
 
     /// Checks whether a complete file that will become `place` is a film, and keeps its index.

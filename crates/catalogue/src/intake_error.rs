@@ -28,7 +28,7 @@ pub enum IntakeError {
         path.display()
     )]
     Link {
-        /// The path of the film.
+        /// The folder to which the link leads.
         path: PathBuf,
     },
     /// There is no folder for new films.

@@ -155,7 +155,7 @@ impl Keeper {
         let grown = self.grown(&names, &found, &large);
         let mut to_index = Vec::new();
         let mut entries = BTreeMap::new();
-        // For a film that is being read, its reader notices growth.
+        // A film that is being read needs no timer: its reader wakes the keeper at the end.
         let mut grows = names.iter().zip(&found);
         self.growing = grows
             .any(|(name, found)| grown.contains(name) && !large.has(&found.path, &found.identity));
@@ -182,7 +182,7 @@ impl Keeper {
                     }
                     entry
                 }
-                // Read since it was found, when it had become longer.
+                // Indexed since it was found; it was longer by then.
                 Some(old)
                     if old.path == found.path
                         && large.has(&found.path, &found.identity)

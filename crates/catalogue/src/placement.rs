@@ -27,7 +27,7 @@ pub struct Watched {
     pub rate: u64,
 }
 
-/// How many films with the most viewers a server reports to others.
+/// Maximum number of films that a server reports to others: those with the most viewers.
 pub const MOST_WATCHED: usize = 32;
 
 /// A future value, for example where films are.

@@ -287,7 +287,7 @@ mod tests {
     use crate::shelf::Shelf;
     use crate::unsaved::IndexMemory;
 
-    /// Films that can be read only in parallel with as many others.
+    /// Films that can be read only in parallel with others: as many as `others` waits for.
     struct Together {
         others: Barrier,
         library: OnceLock<Arc<Shared>>,

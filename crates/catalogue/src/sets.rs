@@ -64,7 +64,7 @@ pub(crate) fn arrange(films: &[(&str, u64)]) -> Vec<Named> {
     named
 }
 
-/// Returns the set's folder in which a film lies.
+/// Returns the folder of the set in which a film lies.
 fn set_of(file: &str) -> Option<&str> {
     let (folder, _) = file.rsplit_once('/')?;
     let name = folder.rsplit('/').next()?;

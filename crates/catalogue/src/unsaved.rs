@@ -1,10 +1,10 @@
 //! Indexes of films whose index file could not be written. They stay in memory, within one limit
 //! for all libraries.
 //!
-//! A state directory may be full or read-only, and it may concern many films, with nine megabytes
-//! for two hours of film. Only the most recently used indexes are kept; other films are indexed
-//! again when they are needed. An index in use stays, so if those in use take all the memory,
-//! another film is refused. The indexes are written to files once that is possible again.
+//! A state directory may be full or read-only. This may concern many films, and the index of each
+//! takes nine megabytes for two hours. Only the most recently used indexes are kept; other films
+//! are indexed again when they are needed. An index in use stays, so if those in use take all the
+//! memory, another film is refused. The indexes are written to files once that is possible again.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ struct Unsaved {
 /// Why indexes are kept in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexProblem {
-    /// When index files first could not be written.
+    /// Since when index files cannot be written.
     pub since: Real,
     /// The directory of index files.
     pub directory: PathBuf,
@@ -159,7 +159,7 @@ impl IndexMemory {
                 kept.held -= bytes;
             }
         }
-        // A film larger than the whole limit is kept if it is the only one.
+        // An index larger than the whole limit is kept if it is the only one.
         if kept.held + bytes > kept.most && kept.held > 0 {
             return Err(Full { most: kept.most });
         }

@@ -18,7 +18,7 @@ pub(crate) struct Writers(HashMap<PathBuf, Writer>);
 
 #[derive(Clone, Copy, Debug)]
 enum Writer {
-    /// The file has been written since this time.
+    /// A program has been writing the file since this time.
     Writes(Monotonic),
     /// The program had kept the file open, and closed it at this time.
     HasClosed(Monotonic),

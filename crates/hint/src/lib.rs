@@ -27,8 +27,8 @@ pub fn slice<T>(values: &[T]) {
     lines(values.as_ptr().cast(), size_of_val(values));
 }
 
-/// Fetches `bytes` that only the kernel will read into the processor's larger caches: the nearest
-/// one has no room for the bytes of many packets.
+/// Fetches `bytes`, which only the kernel will read, into the processor's larger caches: the
+/// nearest one has no room for the bytes of many packets.
 #[inline]
 pub fn bulk(bytes: &[u8]) {
     for line in bytes.chunks(LINE) {

@@ -152,7 +152,7 @@ fn here(text: &TextTrack) -> TextTrack {
     }
 }
 
-/// Encodes the beginning of the index of a film of `len` bytes; [`record_bytes`] follow.
+/// Encodes the head of the index of a film of `len` bytes; the records ([`record_bytes`]) follow.
 pub fn head(title: &Title, len: u64) -> Vec<u8> {
     let head = Head {
         container: title.container,

@@ -3,7 +3,7 @@
 //! This crate contains the [`Title`] (tracks, samples, GOPs) and everything that builds one from a
 //! film's bytes. It is pure and sans-IO: an indexer requests byte ranges and is fed them, so a
 //! remote film is indexed like a local one. Positions and times come from the container, and media
-//! data is not read, except for the first bytes of an audio track that its container does not
+//! data is not read, except for texts and the first bytes of tracks that the container does not
 //! describe. Transport streams are read whole, since their containers state neither.
 //!
 //! Times are presentation times of the film in nanoseconds ([`Nanos`]) where they leave the crate,

@@ -155,8 +155,8 @@ impl SampleTable {
         self.records.pieces()
     }
 
-    /// Iterates over all samples in decode order. Stops early if scratch space cannot be read; only
-    /// [`SampleTable::pieces`] reports the error.
+    /// Iterates over all samples in decode order. Stops early if scratch space cannot be read;
+    /// [`SampleTable::pieces`] reports that.
     pub fn iter(&self) -> impl Iterator<Item = Sample> + Clone + '_ {
         let records = self.records.records();
         records.map(|record| Sample::from_record(&record))

@@ -267,7 +267,8 @@ impl Track {
         ticks_to_nanos(shown, self.timescale)
     }
 
-    /// Returns the decode time on the presentation timeline: the time when the sample should leave.
+    /// Returns the decode time on the presentation timeline: when the sample should leave, not
+    /// before.
     pub fn decode(&self, dts: i64) -> Nanos {
         ticks_to_nanos(dts.saturating_add(self.shift), self.timescale)
     }
@@ -303,8 +304,8 @@ impl Track {
             .collect())
     }
 
-    /// Returns the last group that begins with a sync sample presented at or before `at`, or the
-    /// first such group if there is none. A decoder starts here to show `at`.
+    /// Returns the last group that begins with a sync sample presented at or before `at`; if there
+    /// is none, the first group that begins with a sync sample. A decoder starts here to show `at`.
     pub fn sync_group_at(&self, at: Nanos) -> usize {
         // Only sync samples are presented in storage order: the first sample of any other group may
         // be a B-picture, presented before the first sample of the previous group. So the search

@@ -9,7 +9,7 @@ const TO_2001: i64 = 978_307_200;
 /// The number of the first day of 1970 in the modified Julian calendar.
 const DAY_OF_1970: i64 = 40_587;
 
-/// Converts seconds since 1970. `None` for 1970 and before: no film has such a date.
+/// Converts seconds since 1970. `None` for its beginning and before: no film has such a date.
 fn of_seconds(seconds: i64) -> Option<Nanos> {
     (seconds > 0).then(|| seconds.checked_mul(SECOND)).flatten()
 }

@@ -43,7 +43,8 @@ fn all_packets_from_the_first_picture_on_are_sent_as_they_are_stated() {
     let (file, _) = film(&vec![vec![4000]; 200], &[90; 375], 5, &[1, 0, 2], (0, 0));
     let index = index(&file);
     let (track, samples) = multiplex(&index);
-    // One for each stated time, and one for each such picture except for the first.
+    // One for each stated time, and one for each picture at which decoders can start, except for
+    // the first.
     let syncs = syncs(&file);
     assert_eq!(
         (index.title.notes.len(), track.samples, track.timescale),

@@ -2,8 +2,8 @@
 
 use reelway_media::{Kind, Nanos, SECOND, Samples, SamplesError, TimedSample, Title, Track};
 
-/// How long before the film's beginning sound may begin that only primes its decoder: Opus needs 80
-/// ms (RFC 7845 section 4.2), AAC encoders use up to 2112 samples (48 ms at 44.1 kHz).
+/// How long before the film's beginning sound that only primes its decoder may begin: Opus needs
+/// 80 ms (RFC 7845 section 4.2), AAC encoders use up to 2112 samples (48 ms at 44.1 kHz).
 pub const PRIMING: Nanos = SECOND / 10;
 
 /// Where a play begins.

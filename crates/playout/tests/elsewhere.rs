@@ -78,8 +78,8 @@ fn packets_that_the_receiver_misses_are_sent_again_once() {
     world.run(world.now + 205 * MS);
     assert!((20..=22).contains(&world.sent(1).len()));
     let at = world.now;
-    // Two packets that were sent, and one that was not; one packet of streams
-    // that cannot retransmit.
+    // Two packets that were sent, and one that was not; one packet of a stream that cannot
+    // retransmit, and one of a track that does not exist.
     world.lane.missed(1, 0, &[65_005, 65_007, 65_050]);
     world.lane.missed(2, 0, &[65_005]);
     world.lane.missed(1, 1, &[65_001]);

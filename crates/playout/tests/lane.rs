@@ -411,7 +411,7 @@ fn a_standstill_excuses_nothing_that_is_late_after_it() {
 #[test]
 fn frames_are_left_out_of_a_lane_that_works_and_is_late() {
     let works = |world: &mut World| {
-        // Each turn takes longer than the film that it sends.
+        // Each turn takes longer than the film time that it sends.
         for _ in 0..9 {
             held_up(world, 30 * MS);
         }

@@ -187,7 +187,7 @@ impl Packer {
             let is_full =
                 self.elements.len() == MAX_AGGREGATED || free < head + left.min(LEAST_PART);
             if is_full {
-                // A unit that continues always begins in an empty packet, so none is cut here.
+                // The rest of a unit always begins an empty packet, so no unit is cut here.
                 self.flush(false);
                 continue;
             }

@@ -69,7 +69,7 @@ pub(crate) fn plan(
     Ok(out.finish())
 }
 
-/// Sends a packet that is too long for one payload as single frames. RTP has no fragments for Opus,
+/// Adds a packet that is too long for one payload as single frames. RTP has no fragments for Opus,
 /// but the frames of a packet decode to the same audio if each is in a packet of its own.
 fn split(
     out: &mut Builder,

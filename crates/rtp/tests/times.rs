@@ -10,7 +10,7 @@ const TEN_HOURS: i64 = 36_000;
 
 #[test]
 fn a_film_of_ten_hours_does_not_drift() {
-    // 29.97 pictures per second in various timescales, such as the usual 30,000.
+    // 24 to 30 pictures per second in various timescales, such as the usual 30,000.
     for (timescale, ticks) in [
         (30_000u32, 1001i64),
         (24_000, 1001),

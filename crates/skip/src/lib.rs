@@ -11,10 +11,10 @@
 //! # films_on_two_disks_have_a_queue_each();
 //! ```
 //!
-//! A test that does only a part of its work reports that too, and continues: `skipped!("io_uring:
-//! {why}")`. `scripts/test` counts these lines and compares them with the lists in `tests/skipped`.
-//! The line names the function that contains the macro, so the macro must be in the test itself;
-//! helpers return the reason.
+//! A test that does only a part of its work reports that too, and continues:
+//! `skipped!("io_uring: {why}")`. `scripts/test` counts these lines and compares them with the
+//! lists in `tests/skipped`. The line names the function that contains the macro, so the macro must
+//! be in the test itself; helpers return the reason.
 #![forbid(unsafe_code)]
 
 use std::fmt::Display;

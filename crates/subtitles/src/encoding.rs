@@ -80,8 +80,8 @@ fn utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// Returns whether this is UTF-8 in a file that was truncated, or to which a line in another
-/// encoding was added.
+/// Returns whether this is UTF-8 with few errors, as in a file that was truncated, or to which a
+/// line in another encoding was added.
 fn is_nearly_utf_8(bytes: &[u8]) -> bool {
     let mut whole = 0;
     let mut broken = 0;

@@ -119,7 +119,7 @@ fn finish(head: Head, lines: &[&str], gathered: &mut Gathered) {
 fn markup(text: &str) -> (String, String) {
     let mut markup = Markup::default();
     let mut rest = text;
-    // Otherwise each opening brace would be searched for a closing one up to the end.
+    // Without this, each opening brace would cause a search for a closing one up to the end.
     let last_brace = text.rfind('}').map_or(0, |at| text.len() - at);
     let mut drawing = false;
     while let Some(char) = rest.chars().next() {

@@ -131,7 +131,8 @@ impl Reading<'_> {
         Ok(sizes)
     }
 
-    /// Returns the sizes of all frames but the last: one absolute, the others as differences.
+    /// Returns the sizes of all frames but the last: the first absolute, the others as
+    /// differences.
     fn ebml(&mut self, count: usize) -> Result<Vec<u64>, BlockError> {
         let mut sizes: Vec<u64> = Vec::with_capacity(count);
         for _ in 0..count {

@@ -89,7 +89,7 @@ impl Element<'_> {
         }
     }
 
-    /// Returns the body as a floating-point number, 0 if it has another size.
+    /// Returns the body as a floating-point number of 4 or 8 bytes, 0 if it has another size.
     pub fn float(&self) -> f64 {
         if let Some(&bytes) = self.body.as_array::<4>() {
             return f32::from_be_bytes(bytes).into();

@@ -184,7 +184,7 @@ impl Reader {
         };
         debug_assert!(head.len <= LONGEST_HEAD);
         let room = left - head.len as u64;
-        // Of elements that may have no size, only one of unknown size exceeds the file.
+        // An element of unknown size counts as extending to the end of the file.
         let size = head.size.unwrap_or(room);
         let is_cut = size > room;
         if self.segment.is_none() {

@@ -205,8 +205,8 @@ impl Filling {
 /// The bytes put back before frames, from a position on.
 struct Heads {
     puts: Vec<Put>,
-    /// The actual or possible position of the first ones, and the number of bytes put back before
-    /// it. `None` if the index contradicts itself.
+    /// The position of the first such frame (the end of the view if there is none), and the number
+    /// of bytes put back before it. `None` if the index contradicts itself.
     first: Option<(u64, u64)>,
 }
 

@@ -298,7 +298,7 @@ impl<'p, 'a> Fields<'p, 'a> {
         }
     }
 
-    /// Returns the number of body bytes already read.
+    /// Returns the number of body bytes already read or skipped.
     pub fn at(&self) -> usize {
         self.at
     }

@@ -13,7 +13,8 @@ use crate::{Nanos, ticks_to_nanos};
 
 /// The maximum bytes read per text.
 const MAX_TEXT: u64 = 1024;
-/// The maximum number of texts read: they may lie anywhere. Later chapters remain unnamed.
+/// The maximum number of texts read: they may lie anywhere in the file. Later chapters remain
+/// unnamed.
 const MAX_TEXTS: usize = 200;
 /// The maximum number of chapters in Nero's list.
 const MAX_LISTED: usize = 255;

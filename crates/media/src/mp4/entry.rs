@@ -1,4 +1,4 @@
-//! Sample entries: a track's codec, and if it is supported (14496-12 8.5.2, 12.1.3, 12.2.3).
+//! Sample entries: a track's codec, and whether it is supported (14496-12 8.5.2, 12.1.3, 12.2.3).
 
 use super::audio_config::{Esds, audio_config};
 use super::boxes::{BoxOf, Boxed, Header, Place, fourcc};

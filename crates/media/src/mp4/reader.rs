@@ -309,7 +309,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads the pending fragment, whose media is complete.
+    /// Reads the pending fragment, if there is one: its media is complete.
     fn take_fragment(&mut self) -> Result<(), IndexError> {
         let Some(Fragment { at, header, body }) = self.fragment.take() else {
             return Ok(());

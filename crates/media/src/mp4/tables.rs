@@ -28,7 +28,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Creates an empty object.
+    /// Creates tables without samples.
     pub(super) fn new(scratch: &Scratch) -> Tables {
         Tables {
             samples: SampleTable::new(scratch),
@@ -290,7 +290,8 @@ fn words<const N: usize, const W: usize>(entry: [u8; N]) -> [u32; W] {
 pub(super) struct Chunking<'p, 'a> {
     of: &'p KeptBox<'p, 'a>,
     entries: Table<'a, 12>,
-    /// first_chunk, samples_per_chunk, sample_description_index of the next entry, number `at`.
+    /// first_chunk, samples_per_chunk and sample_description_index of the next entry; `at` is its
+    /// number, from 0.
     ahead: Option<[u32; 3]>,
     at: usize,
     samples: u32,

@@ -14,7 +14,8 @@ use super::sequence::Shape;
 use crate::scratch::Scratch;
 use crate::spool::Spool;
 
-/// The maximum distance between decode and presentation position (ITU-T H.264 A.3.1: at most 16).
+/// The maximum distance between decode and presentation position (ITU-T H.264 A.3.1: at most 16
+/// pictures are kept).
 const FURTHEST: i32 = 64;
 /// The maximum picture rate per second that a stream may state.
 const MOST_A_SECOND: u64 = 300;
@@ -60,7 +61,8 @@ pub struct Period {
 }
 
 impl Period {
-    /// Returns the period for a fraction of pictures per second, in ticks of [`RATE`] if exact.
+    /// Returns the period for a fraction of pictures per second, at [`RATE`] ticks per second if
+    /// that is exact.
     fn of((count, seconds): (u32, u32)) -> Option<Period> {
         let ticks = u64::from(RATE) * u64::from(seconds);
         let is_likely = count >= seconds && u64::from(count) <= MOST_A_SECOND * u64::from(seconds);
@@ -149,7 +151,8 @@ impl Waits<'_> {
 struct Order {
     /// The number of pictures taken.
     len: u32,
-    /// For the first pictures: the signed distance from decode to presentation position.
+    /// For the first pictures: the signed distance from decode to presentation position, at most
+    /// [`FURTHEST`] either way.
     moves: Spool<1>,
     /// The smallest of these distances.
     least: i32,

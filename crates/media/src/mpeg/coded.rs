@@ -217,7 +217,8 @@ impl Coded {
         self.sequence.as_ref().map(Sequence::entry)
     }
 
-    /// Returns the next whole picture in `bytes`, which extend the last call's until `is_end`.
+    /// Returns the next whole picture in `bytes`, which are those of the last call and more.
+    /// `is_end`: nothing follows.
     pub fn next(&mut self, bytes: &[u8], is_end: bool) -> Option<Picture> {
         while let Some(unit) = self.units.next(bytes, is_end) {
             if let Some(whole) = self.take(bytes, unit) {

@@ -18,9 +18,10 @@ use crate::time::rescale;
 const LOOK: usize = 16 << 10;
 /// The maximum size of a sample in bytes.
 pub const LONGEST: usize = 64 << 20;
-/// Bytes that are no longer needed are discarded in amounts of this size.
+/// Bytes that are no longer needed are discarded once there are this many, or once they are more
+/// than half of the buffer.
 const SPENT: usize = 256 << 10;
-/// Audio is moved to the time of its stamp if that differs by more than this fraction of a second.
+/// Audio is moved to the time of its stamp if that differs by more than 1/`OFF` of a second.
 const OFF: u32 = 1000;
 /// The same for uncompressed DVD audio: writers differ in what a stamp refers to.
 const DVD_OFF: u32 = 50;

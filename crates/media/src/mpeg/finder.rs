@@ -85,7 +85,8 @@ impl Finder {
         }
     }
 
-    /// Returns the next whole sample in `bytes`, which extend the last call's until `is_end`.
+    /// Returns the next whole sample in `bytes`, which are those of the last call and more.
+    /// `is_end`: nothing follows.
     pub fn next(&mut self, bytes: &[u8], is_end: bool) -> Option<FoundSample> {
         let found = |start, size, sync| FoundSample {
             start,

@@ -45,7 +45,8 @@ impl Lpcm {
         })
     }
 
-    /// Returns the size of the next unit of a DVD stream; 0: more than `rest` bytes are needed.
+    /// Returns the size of the next unit of a DVD stream, of which `rest` bytes are there; 0: more
+    /// are needed. `is_end`: nothing follows.
     pub fn dvd_unit(&self, rest: usize, is_end: bool) -> usize {
         let group = self.group() as usize;
         let whole =

@@ -40,7 +40,8 @@ pub struct Units {
 }
 
 impl Units {
-    /// Returns the next whole unit in `bytes`, which extend the last call's until `is_end`.
+    /// Returns the next whole unit in `bytes`, which are those of the last call and more.
+    /// `is_end`: nothing follows.
     pub fn next(&mut self, bytes: &[u8], is_end: bool) -> Option<Range<usize>> {
         loop {
             let found = bytes.get(self.seen..).and_then(|rest| CODE.find(rest));

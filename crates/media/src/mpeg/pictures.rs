@@ -76,7 +76,7 @@ pub struct Pictures {
     units: Units,
     pub parameters: Parameters,
     open: Open,
-    /// Units found since then, which may belong to the next picture.
+    /// Units found after those of `open`, which may belong to the next picture.
     next: Open,
     /// Whether a sequence has ended (H.265).
     ended: bool,
@@ -94,7 +94,8 @@ impl Pictures {
         }
     }
 
-    /// Returns the next whole picture in `bytes`, which extend the last call's until `is_end`.
+    /// Returns the next whole picture in `bytes`, which are those of the last call and more.
+    /// `is_end`: nothing follows.
     pub fn next(&mut self, bytes: &[u8], is_end: bool) -> Option<Picture> {
         while let Some(unit) = self.units.next(bytes, is_end) {
             if let Some(whole) = self.take(bytes, unit) {

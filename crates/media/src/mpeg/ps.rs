@@ -44,7 +44,7 @@ pub struct Packet<'a> {
 }
 
 /// Passes every packet of video, audio and private data in `bytes` to `sink`, with its position.
-/// Returns how many bytes are finished with, and how many of them belong to no packet. `is_end`:
+/// Returns how many bytes have been processed, and how many of them belong to no packet. `is_end`:
 /// `bytes` are the file's last.
 pub fn walk<'a>(
     bytes: &'a [u8],

@@ -400,7 +400,7 @@ fn coding(kind: u8, descriptors: &[(u8, &[u8])]) -> Coding {
     }
 }
 
-/// Returns Opus with the channels of DVB's extension descriptor (ETSI_TS_opus 0.1.3): up to eight.
+/// Returns Opus with DVB's channel count (ETSI_TS_opus 0.1.3): up to eight in the usual order.
 fn opus(descriptors: &[(u8, &[u8])]) -> Coding {
     let stated = descriptors.iter().find_map(|(tag, body)| match body {
         [0x80, channels, ..] if *tag == 0x7f => Some(*channels),

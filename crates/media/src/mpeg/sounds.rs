@@ -156,7 +156,7 @@ impl Frames {
         }
     }
 
-    /// Returns the next whole frame in `bytes`, which extend the last call's until `is_end`.
+    /// Returns the next whole frame. `bytes`: the last call's and more; `is_end`: nothing follows.
     pub fn next(&mut self, bytes: &[u8], is_end: bool) -> Option<Frame> {
         if let Framing::Dvd(sound) = self.framing {
             let start = self.at;
@@ -355,7 +355,7 @@ impl Framing {
         }
     }
 
-    /// Returns the AudioSpecificConfig of a frame, if stated and if decoders ignore its changes.
+    /// Returns the AudioSpecificConfig of a frame, if stated and if decoders do not follow changes.
     pub fn setup(self, frame: &[u8]) -> Option<Vec<u8>> {
         match self {
             Framing::Adts => adts::setup(frame).map(|config| config.to_vec()),

@@ -154,7 +154,8 @@ impl Visual {
         Some(picture(b"mp4v", layer.size, layer.aspect, &esds))
     }
 
-    /// Returns the next whole picture in `bytes`, which extend the last call's until `is_end`.
+    /// Returns the next whole picture in `bytes`, which are those of the last call and more.
+    /// `is_end`: nothing follows.
     pub fn next(&mut self, bytes: &[u8], is_end: bool) -> Option<Picture> {
         while let Some(unit) = self.units.next(bytes, is_end) {
             if let Some(whole) = self.take(bytes, unit) {

@@ -19,7 +19,7 @@ pub struct Lost {
 }
 
 impl<H: Host> Lane<H> {
-    /// Lists a stream whose receiver may miss packets that can be sent again.
+    /// Queues a stream whose receiver may miss packets that can be sent again.
     pub(super) fn will_resend(&mut self, place: u32) {
         if let Some(stream) = self.streams[place as usize].as_deref_mut()
             && stream.resends()
@@ -107,7 +107,7 @@ impl<H: Host> Lane<H> {
         }
     }
 
-    /// Completes a stream that has sent again all it may in this turn.
+    /// Ends the turn of a stream that has sent again all it may.
     fn is_done_for_now(&mut self, place: u32, now: u64) {
         // The stream may have left, and another one may have its place.
         let Some(stream) = self.streams[place as usize].as_deref_mut() else {

@@ -45,7 +45,7 @@ pub(super) struct Walk {
 const AT_MOST: u64 = 50_000_000;
 
 /// For how long the lane had no processor: it was woken late, or was held up while it worked. This
-/// is no sign of overload: it catches up at once, and no frame must be left out because of it.
+/// is no sign of overload: it catches up at once, and no frame needs to be left out.
 #[derive(Default)]
 pub(super) struct Waking {
     late: u64,
@@ -79,14 +79,14 @@ impl Waking {
     }
 }
 
-/// The streams that wait for one path.
+/// The streams that wait for one way.
 pub(super) struct Line {
     pub way: Arc<Way>,
     /// Waiting streams, by deadline.
     pub streams: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
-/// All waiting streams, by the numbers of their paths.
+/// All waiting streams, by the numbers of their ways.
 #[derive(Default)]
 pub(super) struct Waiting(pub Vec<Option<Line>>);
 

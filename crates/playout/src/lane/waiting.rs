@@ -42,8 +42,8 @@ impl<H: Host> Lane<H> {
         }
     }
 
-    /// Lists the streams for which their links have room to be walked now, the
-    /// earliest deadline first.
+    /// Adds the streams whose links have room for them to those walked now, the earliest deadline
+    /// first.
     pub(super) fn serve_waiting(&mut self, now: u64) {
         let mut lines = std::mem::take(&mut self.waiting.0);
         for line in lines.iter_mut().flatten() {
@@ -63,7 +63,7 @@ impl<H: Host> Lane<H> {
                 line.streams.pop();
             }
         }
-        // Paths share links: the earliest deadline of each link counts.
+        // Ways share links: the earliest deadline of each link counts.
         let lines_there = || lines.iter().flatten();
         lines_there().for_each(|line| line.way.nothing_waits(self.number));
         for line in lines_there() {

@@ -199,7 +199,7 @@ impl<H: Host> Lane<H> {
         })
     }
 
-    /// Accepts whether the connection of the stream in a place has room again ([`Frame::Look`]).
+    /// Records whether the connection of the stream in a place has room again ([`Frame::Look`]).
     pub fn connection(&mut self, place: u32, has_room: bool, now: u64) {
         if let Some(stream) = self.streams[place as usize].as_deref_mut() {
             stream.connection(has_room, now, &mut self.effects);

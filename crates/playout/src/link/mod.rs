@@ -133,7 +133,7 @@ impl Link {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, after);
     }
 
-    /// Returns room that was not used.
+    /// Gives back room that was not used.
     fn give_back(&self, bytes: u64) {
         let time = self.takes(bytes);
         let after = |drained: u64| Some(drained.saturating_sub(time));
@@ -187,7 +187,7 @@ impl Way {
         }
     }
 
-    /// Records a deadline that waits on a lane for this path; the earliest recorded one counts.
+    /// Records a deadline that waits on a lane for this way; the earliest recorded one counts.
     pub fn waits(&self, lane: usize, deadline: u64) {
         for link in &self.links {
             if let Some(waiting) = link.waiting.get(lane) {

@@ -1,5 +1,5 @@
-//! What other senders than this sender's streams hand to a link: bodies over HTTP. The kernel sends
-//! a connection's bytes at the connection's own speed; while that lasts, the streams have that much
+//! Traffic on a link besides this sender's streams: bodies over HTTP. The kernel sends a
+//! connection's bytes at the connection's own speed; while that lasts, the streams have that much
 //! less of the link.
 
 use std::collections::BTreeSet;

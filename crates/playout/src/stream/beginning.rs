@@ -245,7 +245,7 @@ impl<H: Host> Stream<H> {
         }
     }
 
-    /// Sends BYE when the end of the range has been reached.
+    /// Ends the play at the end of its range, with BYE.
     pub(crate) fn end(&mut self, effects: &mut Effects<H>) {
         self.does(Effect::Report { bye: true }, effects);
         self.bye = true;

@@ -115,7 +115,7 @@ impl<H: Host> Stream<H> {
             return;
         }
         let behind = self.behind(now);
-        // A longer stall moves the timetable, and no frame must be left out.
+        // A longer stall moves the timetable, and no frame needs to be left out.
         if behind <= self.rules.catch_up {
             self.leave_out(now.saturating_sub(excused), effects);
         }

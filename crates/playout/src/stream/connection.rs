@@ -145,8 +145,8 @@ impl<H: Host> Stream<H> {
         }
     }
 
-    /// Accepts whether the connection of a stream that released its bytes has room again, as found
-    /// by the caller. Checks whether it is the stream's turn to get them back.
+    /// Records whether the connection of a stream that released its bytes has room again, as found
+    /// by the caller. If so, checks whether it is the stream's turn to get them back.
     pub(crate) fn connection(&mut self, has_room: bool, now: u64, effects: &mut Effects<H>) {
         let Some(mut slow) = self.slow.take() else {
             return;

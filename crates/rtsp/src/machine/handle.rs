@@ -140,8 +140,8 @@ impl<W: Clone, F> Machine<W, F> {
         }
     }
 
-    /// Returns whether this client may make requests at all. Basic and Digest authentication would
-    /// be checked here (401); admission of viewers is decided by [`crate::seam::Job::Admit`].
+    /// Checks that this client may make requests at all. Basic and Digest authentication will be
+    /// checked here (401); admission of viewers is decided by [`crate::seam::Job::Admit`].
     fn authorize(&self, _: &Request) -> Result<(), Refused> {
         Ok(())
     }

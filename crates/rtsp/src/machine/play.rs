@@ -411,7 +411,7 @@ impl<W: Clone, F> Machine<W, F> {
         }
     }
 
-    /// The stream reached its end at this time.
+    /// Records that the stream reached its end at this time.
     pub(super) fn finished(&mut self, name: &str, at: Monotonic) {
         if let Some(session) = self.sessions.get(name)
             && matches!(session.phase, Phase::Playing { .. })

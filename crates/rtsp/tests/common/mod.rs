@@ -81,7 +81,7 @@ pub struct Server {
     pub machine: Machine<u64, ()>,
     pub now: Monotonic,
     films: HashMap<String, Result<Arc<Film<()>>, FilmError>>,
-    /// Refuses every request for capacity.
+    /// The refusal of every request for capacity, if set.
     pub refusal: Option<Refusal>,
     /// Reason why streams can neither be made nor moved.
     pub fault: Option<String>,
