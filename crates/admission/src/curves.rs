@@ -297,7 +297,7 @@ impl<F: Clone + Eq + Hash> Curves<F> {
             .filter(|resource| self.capacity.limit(*resource).is_some())
             .map(|resource| (resource, wire.clone()))
             .collect();
-        // The file is not sent ahead of being read: the same bins will do.
+        // Nothing of the file is sent before it is read: the same bins will do.
         let source = wants.source();
         if self.capacity.limit(source).is_some() {
             let read = self.longer(wants.demand.disk(), wants.goes_on);

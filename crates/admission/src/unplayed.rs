@@ -45,7 +45,7 @@ impl Owner {
     }
 }
 
-/// The claim for which sessions may end.
+/// On whose behalf sessions may end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
     /// A newcomer.
@@ -67,7 +67,7 @@ pub(crate) struct Unplayed<T> {
 struct Waiting<T> {
     owner: Owner,
     since: Monotonic,
-    /// Until then, it does not end unless an address stands out.
+    /// Time until which it does not end, unless an address stands out.
     safe_until: Monotonic,
     of: T,
 }

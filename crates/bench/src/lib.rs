@@ -62,7 +62,7 @@ pub struct Page {
 const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "index",
-        about: "how long a two-hour film takes to index, and how large its index is",
+        about: "time to index a two-hour film, and size of the index",
         run: index::run,
         minutes: 1,
         pages: &[Page {
@@ -72,7 +72,7 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "streams",
-        about: "how fast transport and program streams are indexed, beside ffprobe and mediainfo",
+        about: "speed of indexing transport and program streams, compared with ffprobe and mediainfo",
         run: streams::run,
         minutes: 4,
         pages: &[Page {
@@ -82,7 +82,7 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "views",
-        about: "films that are read through a view, against the same in MP4; the index of a recording of a day",
+        about: "cost of films that are read through a view, compared with MP4; indexing a 24-hour recording",
         run: views::run,
         minutes: 8,
         pages: &[Page {
@@ -92,7 +92,7 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "start",
-        about: "how soon a film begins over RTSP and HLS, and continues after a seek",
+        about: "time until a film begins over RTSP and HLS, and until it continues after a seek",
         run: start::run,
         minutes: 2,
         pages: &[Page {
@@ -102,7 +102,7 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "serve",
-        about: "200 viewers over RTSP/UDP on one core, every packet timed and compared with the film",
+        about: "200 viewers over RTSP/UDP on one core, with every packet timed and compared with the film",
         run: serve::run,
         minutes: 5,
         pages: &[Page {
@@ -112,7 +112,8 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "beside",
-        about: "lateness of 200 viewers over RTSP/UDP on one core, alone and beside 2 Gb/s of HTTP",
+        about: "lateness of packets to 200 viewers over RTSP/UDP on one core, without and with 2 Gb/s of HTTP \
+                traffic",
         run: beside::run,
         minutes: 6,
         pages: &[Page {
@@ -122,7 +123,8 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "memory",
-        about: "what the process holds beside its pool: 200 viewers of 200 two-hour films, over RTSP and over HLS",
+        about: "memory of the process in addition to its pool: 200 viewers of 200 two-hour films, over RTSP and \
+                over HLS",
         run: memory::run,
         minutes: 5,
         pages: &[Page {
@@ -132,8 +134,8 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "yardstick",
-        about: "virtual viewers on one core: how many streams of 4 Mb/s the yardstick counts and times, and how \
-                accurately",
+        about: "virtual viewers on one core: number of 4 Mb/s streams that the yardstick counts and times, and its \
+                accuracy",
         run: yardstick::run,
         minutes: 2,
         pages: &[Page {
@@ -143,8 +145,8 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "mssc",
-        about: "the MSSC paper again: ten sessions on an idle and an overloaded machine, film traffic, the cost of a \
-                packet",
+        about: "the MSSC paper's experiments: ten sessions on an idle and an overloaded machine, film traffic, cost \
+                of a packet",
         run: mssc::run,
         minutes: 35,
         pages: &[
@@ -169,8 +171,8 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "density",
-        about: "viewers on one core, against gst-rtsp-server and VLC: CPU per stream-second, and the most viewers \
-                that are kept up with",
+        about: "viewers on one core, compared with gst-rtsp-server and VLC: CPU time per stream-second, and maximum \
+                number of viewers",
         run: density::run,
         minutes: 12,
         pages: &[Page {
@@ -191,7 +193,8 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "admission",
-        about: "admission to a link of 100 Mbit/s: seven policies on the same arrivals, and the VODCA paper's figure",
+        about: "admission to a link of 100 Mbit/s: seven policies with the same arrivals, and the VODCA paper's \
+                figure",
         run: admission::run,
         minutes: 40,
         pages: &[Page {
@@ -201,8 +204,8 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "ext3ns",
-        about: "the EXT3NS paper again: 10 to 50 threads read, re-read and read at random; each policy, the page \
-                cache, fio",
+        about: "the EXT3NS paper's experiment: 10 to 50 threads that read, re-read and read at random; each policy, \
+                the page cache and fio",
         run: ext3ns::run,
         minutes: 15,
         pages: &[Page {
@@ -212,7 +215,8 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "cache",
-        about: "what each replacement policy misses beside Belady's optimum; the EXT3NS paper's ONS against LFU",
+        about: "misses of each replacement policy, compared with Belady's optimum; the EXT3NS paper's ONS compared \
+                with LFU",
         run: cache::run_all,
         minutes: 5,
         pages: &[Page {
@@ -222,7 +226,7 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "http",
-        about: "what a megabyte over HTTP costs a core, from memory and from disk, against nginx, Varnish and Squid",
+        about: "CPU cost of a megabyte over HTTP, from memory and from disk, compared with nginx, Varnish and Squid",
         run: http::run,
         minutes: 12,
         pages: &[
@@ -250,7 +254,7 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "shadow",
-        about: "what comparing cache policies on the side costs a loaded server",
+        about: "cost of comparing cache policies on a loaded server",
         run: http::shadow::run,
         minutes: 4,
         pages: &[Page {
@@ -260,7 +264,7 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "vtime",
-        about: "the vtime paper's table again: what a clock reading costs, how accurate it is, what it saves",
+        about: "the vtime paper's table: cost and accuracy of a clock reading, and the resulting savings",
         run: vtime::run,
         minutes: 30,
         pages: &[Page {
@@ -270,7 +274,8 @@ const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "lvscache",
-        about: "the LVS-cache paper again: caches behind one virtual address, by forwarding method and scheduler, in the lab",
+        about: "the LVS-cache paper's experiment: caches behind one virtual address, by forwarding method and \
+                scheduler, in the lab",
         run: lvscache::run,
         minutes: 210,
         pages: &[

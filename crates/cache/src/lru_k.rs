@@ -132,7 +132,7 @@ impl Policy for LruK {
         let mut order = self.order.iter();
         let slot = order.find_map(|(.., slot)| evictable(*slot).then_some(*slot))?;
         let (id, weight) = self.take(slot)?;
-        // The incoming block is about to be forgotten, so its place does not count.
+        // The incoming block is about to leave the history, so its place does not count.
         let again = self.past.list(incoming).map_or(0, |_| weight.into());
         let place = self.past.push(id, weight, PAST) as usize * self.k;
         if place >= self.past_uses.len() {

@@ -6,7 +6,6 @@
 //! the small one recently. Hits are only counted, up to three. A block at the small queue's end
 //! moves to the main one if it was hit more than once; otherwise it is evicted and remembered. A
 //! block at the main queue's end re-enters it with one hit less, or is evicted if it has none.
-//! less, or is evicted if it has none.
 
 use std::time::Duration;
 

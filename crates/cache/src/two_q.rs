@@ -69,7 +69,7 @@ impl Policy for TwoQ {
             .find_map(|list| self.lists.iter(list).find(|slot| evictable(*slot)))?;
         let (id, weight, list) = self.lists.take(slot)?;
         if list == A1_IN {
-            // The incoming block is about to be forgotten, so its place does not count.
+            // The incoming block is about to leave A1out, so its place does not count.
             let again = self.out.list(incoming).map_or(0, |_| weight.into());
             self.out.push(id, weight, A1_OUT);
             self.out.trim(A1_OUT, self.most_out + again, Some(incoming));

@@ -446,7 +446,7 @@ fn a_workload_keeps_to_its_bounds() {
             Some("films"),
         ),
         (
-            // Mean 6300 s, a block per second: 60 million for 9524 viewers; one more is too many.
+            // 6300 blocks on average: 60 million requests for 9524 viewers; one more is too many.
             |it| {
                 (it.bytes_per_second, it.block, it.arrivals) = (1 << 24, 1 << 24, 9525.0 / 86_400.0)
             },
@@ -481,7 +481,7 @@ fn the_bound_keeps_what_the_next_viewer_is_on_the_way_to_first() {
     let all = bound(&two, 100);
     assert_eq!((all.requests, all.misses), (4, 2));
     assert_eq!((all.bytes, all.missed_bytes), (20, 10));
-    // One block for 15 s. Block 1 waits 5 s for the second viewer; block 0 cannot know of them.
+    // One block for 15 s. Block 1 waits 5 s for viewer 2, whose start at block 0 is unforeseen.
     assert!((2..=3).contains(&bound(&two, 1).misses));
     // Nobody is on the way: block 1 waits for 100 s and the way.
     let apart = begun(&[0, 30]);

@@ -21,8 +21,8 @@ pub fn now() -> Monotonic {
 }
 
 /// The monotonic time, *unordered*: it never goes back within this thread, at half the cost of
-/// [`now`], but is some nanoseconds early or late relative to other threads' actions. For intervals
-/// of a thread's own work.
+/// [`now`], but may be some nanoseconds early or late relative to other threads' actions. For
+/// intervals of a thread's own work.
 #[inline]
 pub fn now_unordered() -> Monotonic {
     Monotonic::from_nanos(process::nanos::<MONOTONIC, false>())

@@ -60,7 +60,7 @@ impl Curve {
     /// memory for a long film.
     ///
     /// # Panics
-    /// The number of runs is another, or `span` is 0.
+    /// The number of runs does not match `len`, or `span` is 0.
     pub fn of_runs(mut each: Vec<u32>, span: usize, len: usize) -> Curve {
         assert_eq!(each.len(), len.div_ceil(span), "a run for all bins");
         for bin in &mut each {

@@ -256,7 +256,7 @@ mod tests {
 
     const FRAME: Nanos = SECOND / 25;
 
-    /// A film with 25 pictures per second, the first of which has ten times the bytes of the
+    /// A film with 25 pictures per second. The first of each second has ten times the bytes of the
     /// others.
     fn film(seconds: usize) -> Vec<Due> {
         let frame = |number: usize| Due {

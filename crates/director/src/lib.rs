@@ -12,7 +12,7 @@
 //! own service, so an RTCP report reaches the edge that sends, whatever the scheduler does
 //! meanwhile.
 //!
-//! | file | contents |
+//! | file | content |
 //! |---|---|
 //! | `board.rs` | what was found, shared with the code that shows it |
 //! | `child.rs` | child processes |

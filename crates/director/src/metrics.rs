@@ -21,7 +21,7 @@ pub(crate) fn text(seen: &Seen, failover: Option<State>, table: &[Entry]) -> Str
         let is_active = u32::from(state == State::Active);
         out.gauge("reelway_director_active", help, is_active);
     }
-    let help = "1 if the kernel's table could not be made as it is to be.";
+    let help = "1 if the kernel's table could not be brought to its intended state.";
     let trouble = u32::from(seen.trouble.is_some());
     out.gauge("reelway_director_table_trouble", help, trouble);
     let rows = || {
@@ -66,7 +66,7 @@ pub(crate) fn text(seen: &Seen, failover: Option<State>, table: &[Entry]) -> Str
     each(
         "reelway_director_returned_bytes_total",
         "counter",
-        "Bytes from an edge to viewers, where they come through the director.",
+        "Bytes from an edge to viewers, if they pass through the director.",
         |one| one.counters.bytes_out,
     );
     out.into_text()

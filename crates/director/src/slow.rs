@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-/// Reciprocal of a new answer time's weight in the mean, an eighth. A few slow answers change
-/// little.
+/// A new answer time counts 1/`NEW` in the mean, an eighth, so a few slow answers change little.
 const NEW: u32 = 8;
 /// Number of answers from which the mean is meaningful.
 const ENOUGH: u32 = 10;

@@ -132,8 +132,8 @@ pub(crate) fn marks_and_translations(config: &Config, address: IpAddr) -> Step {
 fn rules(config: &Config, address: IpAddr) -> String {
     let marks = marking(config, address);
     let mut rules = String::new();
-    // The chains are for viewers elsewhere and for those on this machine, whose checks already have
-    // the mark of their edge.
+    // One chain is for viewers elsewhere, the other for viewers on this machine, whose checks
+    // already have the mark of their edge.
     let is_marked = format!(
         "meta mark and {:#x} == {:#x} return; ",
         marks::MOST,

@@ -1,5 +1,6 @@
-//! The HTTP side alone, over a directory of films: `cargo run -p reelway-http --example http_alone
-//! DIR [PORT [PACE]]`. This is the server without RTSP, handy for trying out players.
+//! The HTTP side alone, over a directory of films:
+//! `cargo run -p reelway-http --example http_alone DIR [PORT [PACE]]`. This is the server without
+//! RTSP, handy for trying out players.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -68,8 +68,8 @@ pub(crate) fn set(answer: &mut Answer, name: header::HeaderName, value: &str) {
     }
 }
 
-/// Compresses a text if the client `accepts` that and it pays off. Returns whether it is
-/// compressed.
+/// Compresses a text if the client `accepts` that and it pays off. Returns the bytes, and whether
+/// they are compressed.
 pub(crate) fn compressed(text: String, accepts: bool) -> (Vec<u8>, bool) {
     match accepts && text.len() >= COMPRESSED {
         true => (gzip(text.as_bytes()), true),

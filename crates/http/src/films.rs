@@ -37,7 +37,7 @@ const MAKING: usize = 4;
 /// A film ready to be served.
 #[derive(Debug)]
 pub(crate) struct Show {
-    /// The film's catalogue entry.
+    /// The film, as the catalogue describes it.
     pub film: Arc<Film>,
     /// The film's segmentation.
     pub package: Arc<Package>,

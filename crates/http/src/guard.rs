@@ -2,9 +2,9 @@
 //! changes.
 //!
 //! An attacker's page can make a viewer's browser send requests to this server, even on the
-//! loopback address, under a name that the attacker has rebound to its address. Such a request
-//! carries the attacker's name in `Host`. An IP address cannot be rebound, and `localhost` is never
-//! looked up; other names must be configured.
+//! loopback address, under a name that the attacker has rebound to the server's address. Such a
+//! request carries the attacker's name in `Host`. An IP address cannot be rebound, and `localhost`
+//! is never looked up; other names must be configured.
 
 use std::net::IpAddr;
 

@@ -5,22 +5,22 @@
 //! cheaper, at most one block ahead of the socket, and paced by the film's own time. Viewers are
 //! sessions like those of RTSP.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
-//! | `app.rs`, `status.rs`, `config.rs` | the parts and their connections; the server's state; settings |
+//! | `app.rs`, `status.rs`, `config.rs` | the parts, connected; the server's state; settings |
 //! | `server.rs`, `connection.rs`, `peer.rs` | listening, connections and their peers |
 //! | `tls/` | encrypted connections |
 //! | `front.rs`, `guard.rs`, `route.rs` | a request's path: checks, addresses |
 //! | `watch/`, `media.rs`, `conditional.rs` | playlists, segments and files; conditional and range requests |
 //! | `desk.rs`, `blocking.rs` | texts made on request, off the reactor and within one limit |
-//! | `films.rs`, `renditions.rs` | packaged and opened films; renditions between which players may switch |
+//! | `films.rs`, `renditions.rs` | films, packaged and opened; their renditions |
 //! | `shadow.rs` | hit ratios of other cache policies for the same requests |
 //! | `viewers.rs`, `viewer.rs` | viewers and their sessions |
 //! | `body.rs`, `flow.rs`, `pieces.rs` | media bodies, window by window |
 //! | `budget.rs`, `downloads.rs`, `speed.rs` | what bodies may pin, what downloads may take, how fast a connection sends |
-//! | `repeated.rs`, `giving.rs` | blocks sent more than once, and how sockets get them without a copy |
+//! | `repeated.rs`, `giving.rs` | blocks sent more than once, and sending without a copy |
 //! | `upload/` | uploading and deleting films |
-//! | `api/`, `node.rs` | the control API of `docs/reference/api.md`, and what it shows of the rest of the server |
+//! | `api/`, `node.rs` | the control API; the rest of the server as it shows it |
 //! | `metrics/`, `health.rs` | counters, Prometheus; health |
 #![forbid(unsafe_code)]
 

@@ -8,17 +8,17 @@ pub(crate) fn counters() -> [(&'static str, &'static str, f64); 3] {
     [
         (
             "process_cpu_seconds_total",
-            "User and system time of the server.",
+            "User and system CPU time of the server.",
             cpu_seconds(&read("/proc/self/stat")).unwrap_or(0.0),
         ),
         (
             "process_network_receive_bytes_total",
-            "Bytes in through all interfaces of the machine (or network namespace).",
+            "Bytes received on all interfaces of the machine or network namespace.",
             received,
         ),
         (
             "process_network_transmit_bytes_total",
-            "Bytes out through them.",
+            "Bytes sent on all interfaces of the machine or network namespace.",
             sent,
         ),
     ]

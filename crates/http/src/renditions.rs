@@ -18,7 +18,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Creates it without regard to other renditions.
+    /// Creates it for a film on its own, even if it is a rendition of another.
     pub fn alone(show: Arc<Show>) -> Wanted {
         Wanted {
             show,

@@ -128,8 +128,8 @@ impl Kept {
         Some(piece)
     }
 
-    /// Returns memory for more copies. An unused frame makes room; `None` as long as viewers read
-    /// from all of them.
+    /// Returns memory for more copies. If there is none, a frame that was not used lately is
+    /// evicted. `None` if all are used, or as long as viewers read from the evicted one.
     fn frame(&self) -> Option<Arc<Frame>> {
         let new = || match self.addresses.frame() {
             Ok(frame) => frame.map(Arc::new),

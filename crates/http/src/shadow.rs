@@ -116,7 +116,7 @@ impl Shadow {
     pub fn write_metrics(&self, out: &mut Exposition) {
         if let Some(compared) = self.compared() {
             let name = "reelway_cache_hit_ratio";
-            let help = "Hit ratio of the same last requests, with this policy and with others.";
+            let help = "Hit ratio for the same recent requests, with this policy and with others.";
             out.family(name, "gauge", help);
             for (policy, hits) in [
                 ("this", compared.hits),

@@ -68,7 +68,7 @@ impl Status {
             out.counter(name, help, value);
         }
         let name = "reelway_state";
-        let help = "1 for the state the server is in.";
+        let help = "1 for the current state of the server.";
         out.family(name, "gauge", help);
         let state = self.state();
         for (label, is) in [

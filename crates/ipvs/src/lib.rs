@@ -6,7 +6,7 @@
 //! to a network namespace and is shared with other programs (ipvsadm, keepalived), so this crate
 //! changes only the services that its callers name.
 //!
-//! | file | contents |
+//! | file | content |
 //! |---|---|
 //! | `model.rs` | services and destinations |
 //! | `attributes.rs` | netlink attributes: written, and read with bounds checks |

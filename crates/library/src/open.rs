@@ -58,7 +58,7 @@ impl OpenFilm {
         Ok(OpenFilm { film, file, source })
     }
 
-    /// The film's catalogue entry.
+    /// The film, as the catalogue describes it.
     pub fn film(&self) -> &Arc<Film> {
         &self.film
     }

@@ -75,8 +75,8 @@ impl Times {
 /// Loads the machine for about `whole`, but at least for [`SHORTEST`]. Calibrations shorter than
 /// [`USUAL`] give coarser figures. `films` are read as a server with this `pool` reads them. Films
 /// for the server are made in `folder` and removed at the end. `tell` gets a line for each step.
-/// gets a line for each step.
 ///
+/// # Errors
 /// The server cannot be started, its films cannot be made, or it cannot serve a single viewer on
 /// time. The last says more about the machine's other load than about its capacity.
 pub fn calibrate(

@@ -103,12 +103,12 @@ impl Elsewhere {
         };
         each(
             "reelway_origin_requests_total",
-            "Requests to a source, for films' bytes, versions and indexes.",
+            "Requests to a source for bytes, versions and indexes of films.",
             |stats| stats.requests,
         );
         each(
             "reelway_origin_bytes_total",
-            "Bytes of films and indexes that came from a source.",
+            "Bytes of films and indexes received from a source.",
             |stats| stats.bytes,
         );
         each(
@@ -132,7 +132,7 @@ impl Elsewhere {
         each(
             "reelway_sibling_up",
             "gauge",
-            "1 if the sibling has answered as it should since it failed last.",
+            "1 if the sibling has answered correctly since its last failure.",
             |sibling| sibling.is_up.into(),
         );
         each(
@@ -144,7 +144,7 @@ impl Elsewhere {
         each(
             "reelway_sibling_bytes_total",
             "counter",
-            "Bytes of films and indexes that came from a sibling.",
+            "Bytes of films and indexes received from a sibling.",
             |sibling| sibling.bytes,
         );
         each(

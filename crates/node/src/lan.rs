@@ -64,8 +64,7 @@ pub fn host(ip: IpAddr) -> String {
     }
 }
 
-/// Returns a QR code of half-block characters, for dark terminals (light modules) and light ones
-/// alike.
+/// Returns a QR code of half-block characters, light on dark terminals and dark on light ones.
 pub fn qr_code(text: &str) -> Option<String> {
     let code = qrcode::QrCode::new(text.as_bytes()).ok()?;
     let image = code

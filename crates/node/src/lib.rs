@@ -1,7 +1,7 @@
 //! A node: the parts of the server, made according to the configuration and connected with each
 //! other. It is a machine that serves films of its own, or an edge.
 //!
-//! | file | contents |
+//! | file | content |
 //! |---|---|
 //! | `serving.rs` | a machine that serves films: start and stop |
 //! | `config/`, `config.toml` | the configuration file: reading, checks, keys, reference |
@@ -9,9 +9,9 @@
 //! | `edge.rs` | the differences of an edge, which serves films of other servers |
 //! | `addresses.rs`, `lan.rs` | listening addresses, and the addresses shown to users |
 //! | `amounts.rs`, `judging.rs` | capacity as users write it, and the rules of admission |
-//! | `calibrate.rs`, `calibration.rs`, `process.rs` | capacity: measured, kept; server process |
+//! | `calibrate.rs`, `calibration.rs`, `process.rs` | measured capacity; its file; server process |
 //! | `ticking.rs`, `disks.rs`, `wire.rs` | work of each second: measuring disks and networks |
-//! | `kept.rs`, `prefill.rs`, `popularity.rs` | films kept on the tier, fetched at night, popular |
+//! | `kept.rs`, `prefill.rs`, `popularity.rs` | films to keep, films to prefetch, popularity |
 //! | `keeping.rs` | fetching films to the tier |
 //! | `film_addresses.rs` | redirects to the address of a film, behind a director |
 //! | `elsewhere.rs` | the servers of remote films, for metrics and the API |

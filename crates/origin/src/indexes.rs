@@ -14,8 +14,8 @@ const TIME: Duration = Duration::from_secs(300);
 
 /// Fetches the index of the film whose file has this path, and returns it with its version: this
 /// one, or a longer one of a recording that has grown. `None` if the server has no index. `came`
-/// counts the bytes of each piece, and samples go into scratch space. The error says why the index
-/// is unusable.
+/// counts the bytes of each piece, and samples go into scratch space. The error says why no
+/// usable index came.
 pub(crate) async fn fetch(
     web: &Web,
     file: &str,

@@ -266,8 +266,8 @@ impl Inner {
         Ok(listed)
     }
 
-    /// Finds out the version of each film, and remembers it. Returns false if the endpoint has not
-    /// answered.
+    /// Finds out the version of each film, and remembers it. Returns the films, and whether the
+    /// endpoint has answered.
     async fn take_in(&self, endpoint: usize, listed: Vec<Entry>) -> (Vec<FoundFilm>, bool) {
         let has_answered = match self.source.config.films {
             Wanted::These(_) => AtomicBool::new(false),

@@ -33,9 +33,10 @@ use crate::source::{Film, Source};
 use crate::stats::OriginStats;
 use crate::texts::{Key, Texts};
 
-/// Minimum number of bytes that are fetched while a film's tables are read.
+/// Minimum number of bytes per request while a film's tables are read.
 const TABLE_PIECE: u64 = 64 << 10;
-/// Maximum number of subtitle samples of an MP4 to fetch: without an index, each is a request.
+/// Maximum number of subtitle samples to fetch from an MP4: each is a request, unless the server
+/// sends the index.
 const SUBTITLES: u32 = 200;
 /// Time between two looks while films cannot be reached.
 const SOON: Duration = Duration::from_secs(10);

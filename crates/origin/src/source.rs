@@ -1,4 +1,4 @@
-//! A source: its endpoints, the versions pinned at each, and reads over all of them.
+//! A source: its endpoints, the versions pinned at each, and reads that use all of them.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -425,7 +425,8 @@ impl Source {
         Ok(hash.digest128())
     }
 
-    /// The text of a subtitle file in this version, from the first endpoint that has it.
+    /// The text of the film's subtitle file `number` in this version, from the first endpoint that
+    /// has it.
     pub async fn subtitles(
         &self,
         film: &Film,

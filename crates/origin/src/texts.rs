@@ -10,7 +10,7 @@ use std::time::Duration;
 use reelway_clock::Monotonic;
 use tokio::sync::OnceCell;
 
-/// Maximum number of bytes that are kept: some hundred texts of usual length. The least recently
+/// Maximum number of bytes that are kept: several hundred texts of usual length. The least recently
 /// used text is evicted first.
 const MOST: usize = 32 << 20;
 /// After a failure, a text is not requested again for this time.

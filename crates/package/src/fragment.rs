@@ -80,8 +80,8 @@ impl LayoutScan {
         if self.end != end {
             flags |= DURATIONS; // the last sample's duration is adjusted
         }
-        // Equal flags are written once; so are those of a sync sample followed by other samples
-        // only.
+        // Equal flags are written once for all. If only the first is a sync sample, one more word
+        // holds its flags.
         let sync_first = self.first.is_some_and(|(first, _)| first.sync);
         flags |= match self.syncs {
             syncs if syncs == 0 || syncs == self.count => 0,

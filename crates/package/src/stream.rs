@@ -62,7 +62,7 @@ pub enum NoSlices {
 struct Slice {
     /// Its first sample of the stream.
     first: u32,
-    /// Bytes of the stream between the first segment and this one.
+    /// Bytes of the stream before it, from the first segment's beginning on.
     before: u64,
     /// The picture with which it begins.
     picture: u32,

@@ -6,8 +6,8 @@ use std::hash::Hash;
 use reelway_cache::FilmId;
 use reelway_determinism::FixedMap;
 
-/// Number of idle films (not open, no block in memory) whose number is kept, so that the cache
-/// policy remembers their popularity. It keeps about a kilobyte for each.
+/// Maximum count of idle films (not open, no block in memory) whose number is kept, so that the
+/// cache policy remembers their popularity. It keeps about a kilobyte for each.
 const KEPT: usize = 4096;
 
 #[derive(Clone, Copy, Debug)]

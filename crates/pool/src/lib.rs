@@ -15,7 +15,7 @@
 //! for counting, their hasher has no seed, and nothing is ordered by address. The crate `store`
 //! supplies memory, sources and threads; a simulation needs none of these.
 //!
-//! | file | contents |
+//! | file | content |
 //! |---|---|
 //! | `world.rs` | what the pool leaves to its owner: memory, sources, tags, errors, files |
 //! | `request.rs` | requests, their answers, and reads |

@@ -61,8 +61,7 @@ impl Ears {
     }
 }
 
-/// Capacity of the report queue: a thousand viewers reporting within a minute make about a hundred
-/// a second.
+/// Capacity of the report queue: a thousand viewers send about a hundred reports a second.
 const MOST_HEARD: usize = 4096;
 
 /// How long receiver reports are collected before they are processed.

@@ -3,7 +3,7 @@
 //! The pure machine of [`reelway_rtsp`] decides what is done and in which order; this crate carries
 //! it out.
 //!
-//! | file | contents |
+//! | file | content |
 //! |---|---|
 //! | `server.rs` | listeners, connection limits, the tick once a second |
 //! | `connection.rs` | one connection: reading, deadlines, closing |

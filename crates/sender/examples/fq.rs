@@ -1,8 +1,8 @@
 //! For the lab: sends a file as a stream of small packets, or records their arrival times.
 //!
 //! ```text
-//! fq send FILE FROM TO PACKETS MICROSECONDS   sends a packet per MICROSECONDS, from FROM to TO
-//! fq receive AT PACKETS                       reports when it listens; prints number and time (ns)
+//! fq send FILE FROM TO PACKETS MICROSECONDS   sends a packet from FROM to TO every MICROSECONDS
+//! fq receive AT PACKETS                       reports when ready; prints each number and time, ns
 //! ```
 
 use std::net::{IpAddr, SocketAddr};

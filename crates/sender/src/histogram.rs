@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use reelway_playout as playout;
 
-/// Upper bound of the first class, ns; anything earlier is on time.
+/// Upper bound of the first class, ns; lateness below it counts as on time.
 const FIRST: u64 = 1 << SHIFT;
 const SHIFT: u32 = 12;
 /// Four classes per octave, from 4 µs to 34 s.

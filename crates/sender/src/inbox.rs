@@ -61,8 +61,8 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Returns the stream if the command comes from its handle, by way of the thread that had it
-    /// first.
+    /// Returns the stream if the command reaches it by way of the thread that had it first, as
+    /// those of handles and reports of lost packets do.
     pub fn of_handle(&self) -> Option<StreamId> {
         match self {
             Command::Go(id)

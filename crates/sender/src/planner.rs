@@ -150,9 +150,9 @@ struct Request {
 /// Initial capacity for requests.
 const ASKED: usize = 1024;
 
-/// How often an idle thread checks for requests without being notified: those made early, at least
-/// 200 ms ahead, need no wake-up. With hundreds of viewers each request would cost two thread
-/// switches and four system calls.
+/// How long an idle thread dozes before it waits to be notified. Requests that are not urgent do
+/// not wake it meanwhile: they are made 200 ms ahead or more, and with hundreds of viewers each
+/// wake-up would cost two thread switches and four system calls.
 const DOZE: Duration = Duration::from_millis(20);
 
 thread_local! {

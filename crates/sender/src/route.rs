@@ -18,7 +18,7 @@ pub(crate) fn carriage(tracks: &[Track]) -> Carriage {
 }
 
 /// Chooses the socket: the one on the address that the viewer connected to, or else one that
-/// reaches them. Returns its index, and the viewer's address in the form that it needs.
+/// reaches them. Returns its index, and the viewer's address in the form that the socket needs.
 pub(crate) fn route(
     sockets: &[SocketAddr],
     from: Option<IpAddr>,

@@ -174,7 +174,7 @@ impl Activity {
             ("sent_bytes", "Bytes of RTP packets sent.", totals.bytes),
             (
                 "sends",
-                "Sends: packets of a viewer that were handed to the kernel together.",
+                "Sends: runs of a viewer's packets that were handed to the kernel together.",
                 totals.runs,
             ),
             (
@@ -194,7 +194,7 @@ impl Activity {
             ),
             (
                 "dropped_frames",
-                "Frames dropped because they would have come too late and no other frame needs them.",
+                "Frames dropped because they would have been too late and no other frame needs them.",
                 totals.dropped,
             ),
             (
@@ -204,12 +204,12 @@ impl Activity {
             ),
             (
                 "refused_packets",
-                "RTP packets that the kernel refused: lost.",
+                "RTP packets that the kernel refused, and that were lost.",
                 totals.refused,
             ),
             (
                 "timetable_shifts",
-                "Times that a stream was shifted after a stall.",
+                "Number of times that a stream's timetable was shifted after a stall.",
                 totals.shifts,
             ),
         ] {

@@ -12,7 +12,7 @@ use crate::plans::{Pinned, Script};
 use crate::share::Share;
 use crate::shared::Shared;
 
-/// Where the reply to a prepare request goes.
+/// The destination of the answer to a request for a beginning.
 pub(crate) type Reply = oneshot::Sender<Result<PlayInfo, StreamError>>;
 
 /// The types of this crate's lanes.

@@ -117,8 +117,8 @@ impl FrameWriter {
         }
     }
 
-    /// Reserves a rate for a stream over the connection: the kernel paces all its streams together
-    /// at the sum of their rates (`SO_MAX_PACING_RATE`), so that a large picture does not leave at
+    /// Reserves a rate for a stream over the connection: the kernel limits all its streams together
+    /// to the sum of their rates (`SO_MAX_PACING_RATE`), so that a large picture does not leave at
     /// the speed of the network card.
     ///
     /// From now on everything in the connection is marked as media (`dscp`, `priority`): a

@@ -191,7 +191,7 @@ impl Gate {
         })
     }
 
-    /// Sets a resource's current capacity to these thousandths, because the disks became slower.
+    /// Sets a resource's current capacity in thousandths, such as when disks have become slower.
     pub fn measured(&self, resource: Resource, thousandths: u32) {
         self.desk().set_measured(resource, thousandths);
     }

@@ -17,7 +17,7 @@ impl Sessions {
         }
         out.counter(
             "reelway_sessions_made_room_total",
-            "Sessions that ended before they asked for media, since others needed the room.",
+            "Sessions that were ended before they requested media, to make room for others.",
             self.made_room(),
         );
     }

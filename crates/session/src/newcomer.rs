@@ -24,6 +24,6 @@ pub struct NewSession {
     pub user_agent: Option<String>,
     /// The query of the request's URL: it may name the user ([`crate::Users`]).
     pub query: Option<String>,
-    /// What they need of the film; if that is not known, nothing is booked for them.
+    /// What they take of the film; if that is not known, nothing is booked for them.
     pub wants: Option<Wants>,
 }

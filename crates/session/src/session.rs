@@ -186,10 +186,9 @@ impl Session {
     /// Records that the viewer plays the film times `from..to` from now on, instead of what they
     /// played before. Returns the schedule to send by, if it is not the film's own timing.
     ///
-    /// An admitted viewer may always continue, unless the configuration makes them ask again, or
-    /// they begin elsewhere than where they were judged to begin; in both cases only if
-    /// `may_refuse` allows a refusal here. A viewer who never began and no longer has a booking is
-    /// judged again in any case.
+    /// An admitted viewer may always continue, unless the configuration makes them ask again and
+    /// `may_refuse` allows a refusal here. A viewer who has not played yet is judged in any case if
+    /// nothing is booked for them, or if they begin elsewhere or take other tracks than was judged.
     ///
     /// # Errors
     /// There is no room for the viewer.
@@ -216,7 +215,7 @@ impl Session {
         self.register().is_none_or(begins) && !self.is_ended()
     }
 
-    /// Returns the session to waiting because the requested media could not be provided.
+    /// Records that the requested media could not be provided: the viewer waits again.
     pub fn waits_again(&self) {
         if let Some(register) = self.register() {
             register.gate.desk().waits_again(self.0.booking);

@@ -65,7 +65,7 @@ impl Node {
         };
         let Some(window) = window else {
             let what = format!(
-                "segment {} of track {track} of film {film} ends after {} bytes of {}",
+                "segment {} of track {track} of film {film} ends after {} of {} bytes",
                 answer.segment, answer.sent, answer.len
             );
             self.broken(Rule::Fetched, what);
@@ -78,7 +78,7 @@ impl Node {
         answer.window = window;
         if !follows {
             let what = format!(
-                "a window of segment {segment} of track {track} of film {film} has other bytes than follow"
+                "a window of segment {segment} of track {track} of film {film} does not contain the bytes that follow"
             );
             self.broken(Rule::Fetched, what);
         }
@@ -118,20 +118,20 @@ impl Node {
         };
         let Some(held) = held else {
             self.counters.failed += 1;
-            let why = "its blocks cannot be read";
+            let why = "the film cannot be read";
             return self.stops_fetching(id, End::Failed(why.to_owned()), why);
         };
         if let Some(range) = answer.window.film.clone() {
             let blocks = u64::from(ask.first)..u64::from(ask.first + ask.blocks);
             if range.start < blocks.start * BLOCK || range.end > blocks.end * BLOCK {
-                let what = format!("bytes {range:?} are to be in blocks {blocks:?}");
+                let what = format!("bytes {range:?} are not all in blocks {blocks:?}");
                 self.broken(Rule::Fetched, what);
             }
             self.compares(ask, range, &held);
         }
         let by = self.now.since(ask.due);
         if !by.is_zero() {
-            let what = format!("blocks {} on of film {}", ask.first, ask.film);
+            let what = format!("the blocks from {} on of film {}", ask.first, ask.film);
             self.explain(
                 id,
                 (ask.at, ask.due),
@@ -150,7 +150,7 @@ impl Node {
         let pinned = self.pinned_over_http();
         if pinned > self.budget.blocks {
             let what = format!(
-                "answers over HTTP pin {pinned} blocks, and may pin {}",
+                "answers over HTTP pin {pinned} blocks, but may pin only {}",
                 self.budget.blocks
             );
             self.broken(Rule::WithinBudget, what);
@@ -171,7 +171,10 @@ impl Node {
         };
         self.counters.compared += 1;
         if !pages.are(range.start, played) {
-            let what = format!("bytes {range:?} of film {} are others", ask.film);
+            let what = format!(
+                "bytes {range:?} of film {} differ from the known content",
+                ask.film
+            );
             self.broken(Rule::AsPutIn, what);
         }
     }
@@ -218,13 +221,13 @@ impl Node {
         // The first window after a beginning is always allowed, and each may be a debt.
         if was > may + 1e-3 {
             let what = format!(
-                "viewer {id} has been sent {was:.3} s of track {track} in {:.3} s, and {may:.3} s are booked",
+                "viewer {id} has been sent {was:.3} s of track {track} in {:.3} s, but only {may:.3} s are booked",
                 passed as f64 / SECOND as f64
             );
             self.broken(Rule::Paced, what);
         }
         if sent > len {
-            let what = format!("viewer {id} is sent {sent} bytes of a segment of {len}");
+            let what = format!("viewer {id} is sent {sent} bytes of a segment of {len} bytes");
             self.broken(Rule::Fetched, what);
         }
         if begins && !self.desk.begins(now, booking) {

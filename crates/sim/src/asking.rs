@@ -144,9 +144,8 @@ impl Node {
         let is_known =
             ANSWERS.contains(&status) || status == CANNOT && self.unread.contains(&client.film);
         if asked.is_none() || !is_own || !is_whole || !is_known {
-            let what = format!(
-                "viewer {id}, who asked for {asked:?} as number {cseq}, is answered: {text}"
-            );
+            let what =
+                format!("viewer {id} gets a wrong response to {asked:?} (CSeq {cseq}): {text}");
             self.broken(Rule::AnsweredOnce, what);
         }
         let Some(client) = self.clients.get_mut(&id) else {
@@ -258,10 +257,7 @@ impl Node {
             |client: &&Client| client.asked.is_some() && client.asked_at.offset(ANSWERED) < now;
         let waits = self.clients.iter().find(|(_, client)| waits(client));
         if let Some((id, client)) = waits {
-            let what = format!(
-                "viewer {id} is not answered who asked for {:?}",
-                client.asked
-            );
+            let what = format!("viewer {id} gets no response to {:?}", client.asked);
             self.broken(Rule::AnsweredOnce, what);
         }
         let viewers = &self.viewers;
@@ -273,7 +269,7 @@ impl Node {
             .find(|(_, since)| since.offset(long) < now);
         if let Some((id, _)) = stays.filter(|_| !self.explains(now)) {
             let what = format!(
-                "the session of viewer {id} goes on, who has said nothing for {} s",
+                "the session of viewer {id} has not ended after {} s of silence",
                 long / SECOND
             );
             self.broken(Rule::BookingsReturn, what);

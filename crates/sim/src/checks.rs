@@ -21,7 +21,7 @@ impl Node {
         let film = self.films[ask.film].number;
         if held.len() as u32 != ask.blocks {
             let what = format!(
-                "{:?} of film {} gets {} blocks for {}",
+                "{:?} of film {} gets {} blocks instead of {}",
                 ask.whom,
                 ask.film,
                 held.len(),
@@ -35,7 +35,7 @@ impl Node {
             let (holds, books) = (pin.memory().holds, self.pool.holds(page));
             if (holds, books) != (Some(id), Some(id)) {
                 let what = format!(
-                    "page {page} is given for {id:?}: {holds:?} was read into it, and the pool has it as {books:?}"
+                    "page {page} is handed out as {id:?}, but {holds:?} was read into it, and the pool lists it as {books:?}"
                 );
                 self.broken(Rule::RightBlock, what);
             }
@@ -43,7 +43,8 @@ impl Node {
             entry.1 += 1;
             let before = entry.0;
             if before != id {
-                let what = format!("page {page} is given for {id:?}, and is pinned for {before:?}");
+                let what =
+                    format!("page {page} is handed out as {id:?}, but is pinned as {before:?}");
                 self.broken(Rule::RightBlock, what);
             }
         }
@@ -68,7 +69,7 @@ impl Node {
         let holds = self.pool.holds(page);
         if holds != Some(id) {
             let what =
-                format!("page {page} is pinned for {id:?}, and the pool has it as {holds:?}");
+                format!("page {page} is pinned as {id:?}, but the pool lists it as {holds:?}");
             self.broken(Rule::PinnedStays, what);
         }
     }
@@ -99,7 +100,7 @@ impl Node {
             self.counters.early += 1;
         } else {
             let what = format!(
-                "viewer {id} has pinned {pinned} blocks at {:.3} s of film {}, and {booked} are booked",
+                "viewer {id} has pinned {pinned} blocks at {:.3} s of film {}, but only {booked} are booked",
                 at as f64 / 1e9,
                 viewer.film
             );
@@ -137,7 +138,7 @@ impl Node {
         let all = census.free + census.unready + census.cached + census.reading + census.lost;
         if all != census.blocks || census.pinned < self.pins.len() {
             let what = format!(
-                "{} pages are pinned, and the pool counts {census:?}",
+                "{} pages are pinned, but the pool counts {census:?}",
                 self.pins.len()
             );
             self.broken(Rule::PinnedStays, what);
@@ -157,8 +158,7 @@ impl Node {
             && !self.is_unjudged
             && let Some((resource, by, second)) = self.is_overbooked()
         {
-            let what =
-                format!("of the {resource} {by} more than there is are booked of second {second}");
+            let what = format!("the {resource} is overbooked by {by} bytes in second {second}");
             self.broken(Rule::WithinLimit, what);
         }
         self.owes();
@@ -175,12 +175,13 @@ impl Node {
         let census = self.pool.census();
         let (pins, waiting) = (self.pins.len(), self.pool.waiting());
         if (pins, waiting, census.in_use()) != (0, 0, 0) {
-            let what = format!("{pins} pages are pinned, {waiting} requests wait: {census:?}");
+            let what =
+                format!("{pins} pages are still pinned, {waiting} requests still wait: {census:?}");
             self.broken(Rule::PinsReturn, what);
         }
         if (self.fetchers.len(), self.leaves) != (0, self.budget.blocks) {
             let what = format!(
-                "{} viewers over HTTP are still there, and may pin {} blocks of {}",
+                "{} viewers over HTTP remain, and {} of {} blocks may be pinned",
                 self.fetchers.len(),
                 self.leaves,
                 self.budget.blocks
@@ -192,12 +193,12 @@ impl Node {
         }
         let sessions = self.rtsp.sessions();
         if sessions > 0 {
-            let what = format!("{sessions} RTSP sessions are still there");
+            let what = format!("{sessions} RTSP sessions remain");
             self.broken(Rule::BookingsReturn, what);
         }
         let (there, booked) = (self.desk.len(), self.desk.books().viewers());
         if (there, booked) != (0, 0) {
-            let what = format!("{there} viewers are still there, and {booked} are booked");
+            let what = format!("{there} viewers and {booked} bookings remain");
             self.broken(Rule::BookingsReturn, what);
         }
         let now = self.desk.books().second();
@@ -205,7 +206,10 @@ impl Node {
             let load = |second: &u64| self.desk.books().load(resource, *second) > 0;
             if let Some(second) = (now..now + TO_COME).find(load) {
                 let load = self.desk.books().load(resource, second);
-                let what = format!("{load} of the {resource} stay booked in {} s", second - now);
+                let what = format!(
+                    "{load} bytes of the {resource} are still booked for {} s later",
+                    second - now
+                );
                 self.broken(Rule::BookingsReturn, what);
             }
         }

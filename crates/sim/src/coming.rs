@@ -67,7 +67,7 @@ impl Node {
         }
     }
 
-    /// Lets many RTSP clients connect at once that never play.
+    /// Lets `many` RTSP clients that never play connect at once.
     pub fn crowd(&mut self, many: u64) {
         for _ in 0..many {
             let (id, film) = (self.came, self.any_film());
@@ -135,7 +135,7 @@ impl Node {
     ) -> Result<Reservation, Refusal> {
         let reservation = self.reserve(id, wanted, at, Monotonic::MAX)?;
         if !self.desk.confirm(self.now, reservation.id) {
-            let what = format!("viewer {id} is not confirmed");
+            let what = format!("the booking of viewer {id} cannot be confirmed");
             self.broken(Rule::BookingsReturn, what);
         }
         self.counters.admitted += 1;
@@ -150,10 +150,10 @@ impl Node {
         let (booking, starts_in) = (viewer.booking, viewer.starts_in);
         if !yes {
             self.desk.release(now, booking);
-            return self.leave(id, "others do not agree");
+            return self.leave(id, "their reservation was cancelled");
         }
         if !self.desk.confirm(now, booking) {
-            return self.leave(id, "their place was lost");
+            return self.leave(id, "their reservation no longer exists");
         }
         self.counters.admitted += 1;
         self.after(starts_in, Event::Begin(id, 0));
@@ -165,7 +165,7 @@ impl Node {
     pub fn forget(&mut self, id: u64) {
         if let Some(viewer) = self.viewers.remove(&id) {
             self.bookings.remove(&viewer.booking);
-            let why = "nothing is heard of them";
+            let why = "their reservation was never confirmed";
             self.note(&Line::Leaves { viewer: id, why });
         }
     }
@@ -176,11 +176,11 @@ impl Node {
             if let Some(id) = self.bookings.get(booking).copied() {
                 self.counters.sent_away += 1;
                 if self.fetchers.contains_key(&id) {
-                    self.stops_fetching(id, End::Silent, "they make room");
+                    self.stops_fetching(id, End::Silent, "they made way for others");
                 } else if self.is_over_rtsp(id) {
-                    self.ended_over_rtsp(id, Some("they make room".to_owned()));
+                    self.ended_over_rtsp(id, Some("they made way for others".to_owned()));
                 } else {
-                    self.leave(id, "they make room");
+                    self.leave(id, "they made way for others");
                 }
             }
         }
@@ -385,7 +385,7 @@ impl Node {
             self.lane.resume(id, id, self.now.nanos());
             self.acts();
         } else if left == 0 {
-            self.leave(id, "they give up");
+            self.leave(id, "they gave up trying to resume");
         } else {
             self.after(AGAIN, Event::Resume(id));
         }

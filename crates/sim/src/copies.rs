@@ -196,7 +196,7 @@ impl Copied {
             let holds = memory.pages[page].0;
             if holds != block {
                 others.push(format!(
-                    "page {page} was given to a connection for block {} of film {}, and has block {} of film {} when it is read",
+                    "page {page} was handed to a connection as block {} of film {}, but holds block {} of film {} when it is read",
                     block.1, block.0, holds.1, holds.0
                 ));
             }
@@ -219,7 +219,7 @@ impl Copied {
         let (pages, given) = (memory.in_use(), self.given.len());
         let is_well = frames == known && given == 0 && pages <= known * IN_A_FRAME;
         (!is_well).then(|| {
-            format!("{frames} frames of copies are there, with {pages} pages, and {known} are known; {given} windows were not read")
+            format!("{frames} frames of copies with {pages} pages remain, of which {known} are known; {given} windows were not read")
         })
     }
 }

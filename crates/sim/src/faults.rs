@@ -46,23 +46,23 @@ impl Node {
                     until = self.now + seconds;
                 }
                 self.frozen = until;
-                format!("the node stands still for {} ms", seconds.as_millis())
+                format!("the node is stopped for {} ms", seconds.as_millis())
             }
             4 => {
                 until = self.now + seconds / 4;
                 self.kernel.fill(until);
-                format!("the kernel has no room for packets for {} ms", millis / 4)
+                format!("the kernel accepts no packets for {} ms", millis / 4)
             }
             5 => {
                 let one_in = self.random.within(2, 20);
                 self.kernel.refuse(one_in, until);
                 until = self.now;
-                format!("the kernel refuses a packet of one send in {one_in} for {millis} ms")
+                format!("the kernel refuses a packet in one send of {one_in} for {millis} ms")
             }
             6 => {
                 let one_in = self.random.within(2, 20);
                 self.disk.part(one_in, until);
-                format!("one read in {one_in} is done in two parts for {millis} ms")
+                format!("one read in {one_in} is split in two for {millis} ms")
             }
             7 => {
                 until = self.now;
@@ -72,12 +72,12 @@ impl Node {
                 let many = self.random.within(50, 1000);
                 self.crowd(many);
                 until = self.now;
-                format!("{many} clients over RTSP come, and never play")
+                format!("{many} RTSP clients connect and never play")
             }
             _ => {
                 let film = self.random.within(0, self.films.len() as u64) as usize;
                 self.films[film].cut = true;
-                format!("film {film} is cut: its reads fail from now on")
+                format!("film {film} becomes unreadable: its reads fail from now on")
             }
         };
         self.counters.faults += 1;
@@ -103,7 +103,7 @@ impl Node {
             .ok()
             .and_then(|film| Some((client::described(&film, next)?, film)));
         let Some((described, mut film)) = made else {
-            return format!("film {before} is not replaced: there is no other one");
+            return format!("film {before} is not replaced: no other film could be made");
         };
         self.with_pool(|pool, now, _| {
             pool.forget(before as u32, now);

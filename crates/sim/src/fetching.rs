@@ -120,7 +120,7 @@ impl Node {
             }
             Some(_) => {}
             None => {
-                let what = format!("viewer {id} is there, and is not known");
+                let what = format!("viewer {id} is watching, but is not recognised");
                 self.broken(Rule::Known, what);
             }
         }
@@ -175,7 +175,11 @@ impl Node {
                     fetcher.place.is_refused();
                 }
                 self.counters.refused += 1;
-                return self.stops_fetching(id, End::Over, "there is no room for them there");
+                return self.stops_fetching(
+                    id,
+                    End::Over,
+                    "there is no room for them at their position",
+                );
             }
         }
         self.answers(answering);
@@ -215,7 +219,7 @@ impl Node {
             false => Err(Mismatch::Replaced),
         };
         if (other, check) != (id, right) {
-            let what = format!("viewer {id} is taken for viewer {other} ({check:?})");
+            let what = format!("viewer {id} is recognised as viewer {other}; film: {check:?}");
             self.broken(Rule::Known, what);
         }
         Some(check)
@@ -276,7 +280,7 @@ impl Node {
         }
         if self.away.contains_key(&id) {
             if self.knows(id).is_some() {
-                let what = format!("viewer {id} was given up, and is known");
+                let what = format!("viewer {id} was given up, but is still recognised");
                 self.broken(Rule::Known, what);
             }
             if let Some((film, at)) = self.away.remove(&id) {
@@ -341,7 +345,7 @@ impl Node {
             let (booking, film) = (fetcher.booking, fetcher.film);
             if silence > limit {
                 if plays == Plays::Playing && has_played {
-                    let what = format!("viewer {id} plays and is given up");
+                    let what = format!("viewer {id} is given up while playing");
                     self.broken(Rule::Known, what);
                 }
                 if plays != Plays::Vanished {
@@ -351,7 +355,7 @@ impl Node {
                     self.after(Duration::from_secs(2), Event::Resume(id));
                 }
                 self.counters.given_up += 1;
-                self.stops_fetching(id, End::Silent, "nothing is heard of them");
+                self.stops_fetching(id, End::Silent, "they were silent for too long");
                 continue;
             }
             let activity = match progress.doing {

@@ -16,7 +16,7 @@ impl Node {
         let film = read.source.of;
         let Some(filling) = self.films[film].filling(read.id.block) else {
             let what = format!(
-                "block {} of film {film} is no block of a view",
+                "block {} of film {film} is not a block of a view",
                 read.id.block
             );
             self.broken(Rule::AsPutIn, what);
@@ -69,7 +69,7 @@ impl Node {
             let holds = pin.memory().holds;
             if holds != Some(id) {
                 others.push(format!(
-                    "page {} is given for {id:?}: {holds:?}",
+                    "page {} is handed out as {id:?}, but holds {holds:?}",
                     pin.number()
                 ));
             }
@@ -108,7 +108,7 @@ impl Node {
                 self.counters.made += 1;
                 if filled == Filled::Different || !is_right {
                     let what = format!(
-                        "block {} of film {} is made wrong: {filled:?}",
+                        "block {} of film {} was made incorrectly: {filled:?}",
                         read.id.block, ask.film
                     );
                     self.broken(Rule::AsPutIn, what);

@@ -73,7 +73,7 @@ impl Node {
         });
         if !right {
             let what = format!(
-                "viewer {id} is sent {at:?} of track {track} with number {seq}, and {due:?} with number {expected} would follow"
+                "viewer {id} is sent {at:?} of track {track} with sequence number {seq} instead of {due:?} with {expected}"
             );
             self.broken(Rule::InOrder, what);
         }
@@ -105,7 +105,7 @@ impl Node {
         viewer.moved |= moved > 0;
         if dropped + u64::from(moved) > 0 && !explained {
             let what = format!(
-                "{dropped} frames of viewer {id} are left out, and their timetable is moved {moved} times"
+                "{dropped} frames are left out for viewer {id}, and their timetable is moved {moved} times, without a cause"
             );
             self.broken(Rule::SentOnTime, what);
         }
@@ -142,7 +142,7 @@ impl Node {
                 Some(missing) => unseen -= missing,
                 None => {
                     let what = format!(
-                        "the film is over for viewer {id}, who was sent track {track} up to {next:?} of {end:?}"
+                        "the film ends for viewer {id}, who was sent track {track} only up to {next:?} instead of {end:?}"
                     );
                     self.broken(Rule::InOrder, what);
                 }
@@ -190,7 +190,7 @@ impl Node {
             if let Some((track, due)) = stands {
                 let due = due.map(|due| due as f64 / 1e9);
                 let what = format!(
-                    "viewer {id} is at {:.3} s, and track {track} stands at {due:?}",
+                    "viewer {id} is at {:.3} s, but track {track} is stuck at {due:?}",
                     at as f64 / 1e9
                 );
                 self.broken(Rule::SentOnTime, what);

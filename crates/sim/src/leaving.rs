@@ -61,7 +61,7 @@ impl Node {
             Some(Left::All(by)) => {
                 if by > HELD_UP && !self.explains(self.now) {
                     let what = format!(
-                        "the link holds up what viewer {} is sent by {:.3} s",
+                        "the link delays data for viewer {} by {:.3} s",
                         answering.viewer,
                         by.as_secs_f64()
                     );

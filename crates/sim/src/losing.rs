@@ -108,12 +108,14 @@ impl Node {
             packet: at.packet,
         });
         if !was_missed {
-            let what = format!("viewer {id} is sent {at:?} of track {track} again, unasked");
+            let what =
+                format!("viewer {id} is sent {at:?} of track {track} again without a request");
             self.broken(Rule::SentAgain, what);
         }
         if again > octets / SHARE + SAVED + u64::from(bytes) {
-            let what =
-                format!("viewer {id} is sent {again} bytes of track {track} again, of {octets}");
+            let what = format!(
+                "viewer {id} is sent {again} bytes of track {track} again, too many for {octets} bytes"
+            );
             self.broken(Rule::SentAgain, what);
         }
         self.check_burst(id, 1, 0);

@@ -51,14 +51,19 @@ pub(crate) fn check(
     let (mut due, mut end) = (time.start, bytes.start);
     for frame in &plan.frames {
         if frame.due < due || frame.due >= time.end {
-            return Err(format!("a frame is due at {} ns", frame.due));
+            return Err(format!(
+                "a frame is due at {} ns, out of order or outside its group",
+                frame.due
+            ));
         }
         due = frame.due;
     }
     let mut carried = 0;
     for part in parts(plan) {
         if part.start < end || part.end > bytes.end {
-            return Err(format!("a packet has the bytes {part:?} of the film"));
+            return Err(format!(
+                "a packet has bytes {part:?} of the film, out of order or outside its group"
+            ));
         }
         (end, carried) = (part.end, carried + part.end - part.start);
     }

@@ -130,7 +130,7 @@ impl Node {
             let Some(ask) = self.asked.remove(&tag) else {
                 self.note(&Line::Nobody { tag });
                 let what =
-                    format!("request {tag} is answered, and was answered before or never made");
+                    format!("request {tag} is answered, but was answered before or never made");
                 self.broken(Rule::AnsweredOnce, what);
                 continue;
             };
@@ -141,7 +141,7 @@ impl Node {
             };
             if held.is_none() && !self.unread.contains(&ask.film) {
                 let what = format!(
-                    "blocks {} on of film {} cannot be had, of which no read has failed",
+                    "the blocks from {} on of film {} cannot be read, but no read of it has failed",
                     ask.first, ask.film
                 );
                 self.broken(Rule::Readable, what);

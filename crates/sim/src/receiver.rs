@@ -21,7 +21,7 @@ pub(crate) fn check(
     for (number, packet) in plan.packets.iter().enumerate() {
         let payload = payload(plan, packet, bytes);
         packets
-            .push(payload.ok_or_else(|| format!("packet {number} has bytes that are not there"))?);
+            .push(payload.ok_or_else(|| format!("packet {number} has bytes that do not exist"))?);
     }
     let units = match codec {
         Codec::H264(_) => h264(&packets),
@@ -35,9 +35,9 @@ pub(crate) fn check(
         }
         // RFC 7587 4.2.
         Codec::Opus(_) => Some(packets),
-        _ => return Err(format!("nobody receives {codec:?} here")),
+        _ => return Err(format!("there is no receiver for {codec:?}")),
     };
-    let units = units.ok_or("packets do not follow one another")?;
+    let units = units.ok_or("the packets cannot be reassembled")?;
     let mut came = units.iter().map(Vec::as_slice);
     let mut sent = put
         .iter()
@@ -50,7 +50,7 @@ pub(crate) fn check(
     if !is_whole {
         let bytes: usize = units.iter().map(Vec::len).sum();
         return Err(format!(
-            "{} units with {bytes} bytes are received for {} samples that are others",
+            "the {} units received, with {bytes} bytes, differ from the {} samples sent",
             units.len(),
             put.len()
         ));
@@ -68,7 +68,7 @@ pub(crate) fn check(
     };
     match is_shown {
         true => Ok(()),
-        false => Err(format!("frames are shown at {shown:?} ns")),
+        false => Err(format!("frames are shown at the wrong times: {shown:?} ns")),
     }
 }
 

@@ -94,7 +94,7 @@ impl Node {
                         self.described.get(*self.titles.get(title)?).cloned()
                     })
                     .next();
-                let unknown = || FilmError::Unknown("there is none of this name".to_owned());
+                let unknown = || FilmError::Unknown("there is no film of this name".to_owned());
                 Outcome::Film(film.ok_or_else(unknown))
             }
             Job::Admit(newcomer) => return self.admits(conn, &newcomer),
@@ -106,7 +106,7 @@ impl Node {
                     Ok(())
                 } else {
                     Err(Refusal {
-                        reason: "their place was lost".to_owned(),
+                        reason: "their reservation no longer exists".to_owned(),
                         retry_after: None,
                     })
                 })
@@ -278,14 +278,14 @@ impl Node {
     pub fn check_told(&mut self, id: u64, track: usize, seq: u16) {
         let state = self.viewers.get(&id).map(|viewer| viewer.state);
         if state != Some(State::Playing) {
-            let what = format!("viewer {id} is sent packets, and is {state:?}");
+            let what = format!("viewer {id} is sent packets in state {state:?}");
             self.broken(Rule::AsTold, what);
         }
         let told = self.clients.get_mut(&id);
         let told = told.and_then(|client| client.told[track].take());
         if let Some(told) = told.filter(|told| *told != seq) {
             let what = format!(
-                "viewer {id} is sent packet {seq} of track {track}, and RTP-Info said {told}"
+                "viewer {id} is sent packet {seq} of track {track}, but RTP-Info announced {told}"
             );
             self.broken(Rule::AsTold, what);
         }

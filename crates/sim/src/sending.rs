@@ -135,7 +135,7 @@ impl Node {
                 }
                 Effect::State(Stands::Ended) => {
                     self.check_whole(id, place);
-                    self.leave(id, "the film is over");
+                    self.leave(id, "the film has ended");
                 }
                 Effect::Failed(error) => {
                     let why = self.judges_end(id, &error);
@@ -155,10 +155,10 @@ impl Node {
         }
         self.counters.disconnected += 1;
         if !self.viewers.get(&id).is_some_and(Viewer::is_behind) {
-            let what = format!("viewer {id} is disconnected, and did read: {error}");
+            let what = format!("viewer {id} is disconnected, but did read: {error}");
             self.broken(Rule::OnTime, what);
         }
-        "they do not read"
+        "they read nothing for too long"
     }
 
     /// Handles a viewer's stream that is ready, or that has failed.

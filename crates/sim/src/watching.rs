@@ -75,7 +75,7 @@ impl Node {
         }
         if self.viewers.get(&id).is_some_and(|viewer| viewer.vanishes) {
             self.counters.vanished += 1;
-            self.leave(id, "they vanish");
+            self.leave(id, "they left without notice");
         }
     }
 
@@ -90,7 +90,7 @@ impl Node {
     pub fn given(&mut self, ask: &Ask, id: GroupId, held: Option<Held>) {
         let made = match held {
             Some(held) => self.make(ask, id, held),
-            None => Err(StreamError("its blocks cannot be read".to_owned())),
+            None => Err(StreamError("the group's blocks cannot be read".to_owned())),
         };
         let made = made.map(Arc::new);
         let key = (ask.film as u64, id);
@@ -138,7 +138,7 @@ impl Node {
             );
             self.broken(Rule::Planned, what);
         }
-        let plan = plan.ok_or_else(|| StreamError("it cannot be planned".to_owned()))?;
+        let plan = plan.ok_or_else(|| StreamError("the group cannot be planned".to_owned()))?;
         Ok(Group::new(plan, bytes))
     }
 
@@ -266,7 +266,7 @@ impl Node {
             self.counters.behind_newcomers += 1;
         } else {
             let what = format!(
-                "viewer {id} waits {:.3} ms for {what}, asked for {:.3} ms before it was due",
+                "viewer {id} waits {:.3} ms for {what}, requested {:.3} ms before the deadline",
                 by as f64 / 1e6,
                 notice.as_secs_f64() * 1e3
             );

@@ -97,7 +97,7 @@ impl Node {
         if mishaps.dropped > 0 {
             self.broken(
                 Rule::InOrder,
-                format!("frames of viewer {id} are left out, who has a connection"),
+                format!("frames are left out for viewer {id}, who watches over TCP"),
             );
         }
         if taken > 0 && !was_behind {
@@ -122,7 +122,7 @@ impl Node {
             let stands = connection.is_some_and(|connection| connection.stands_for(now, KEEPS));
             let pinned = if stands { self.pinned_by(id) } else { 0 };
             if pinned > 0 && !self.explains(now) {
-                let what = format!("viewer {id} does not read, and has pinned {pinned} blocks");
+                let what = format!("viewer {id} does not read, but has {pinned} blocks pinned");
                 self.broken(Rule::WithinBooking, what);
             }
         }

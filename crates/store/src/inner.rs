@@ -260,8 +260,8 @@ impl Inner {
     }
 
     /// Returns what remains of a film on another server when it grows: its identity as a recording,
-    /// and the blocks that lie entirely behind the header, which the writing program may rewrite
-    /// when it finishes, and before its end.
+    /// and the blocks that lie entirely between the header, which the writing program may rewrite
+    /// when it finishes, and the film's end.
     fn lasting(
         &self,
         identity: &FileIdentity,

@@ -12,7 +12,7 @@
 //!               └──yes──▶ Span                            at most depth    (disk, origin)      └──▶ Span
 //! ```
 //!
-//! | file | contents |
+//! | file | content |
 //! |---|---|
 //! | `draft.rs` | a film file being written |
 //! | `store.rs`, `inner.rs` | the public interface; the state that its handles share |

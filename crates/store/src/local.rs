@@ -35,7 +35,7 @@ pub(crate) struct LocalFile {
 }
 
 impl LocalFile {
-    /// Opens a film. Returns also why it cannot be read past the page cache, if it cannot.
+    /// Opens a film. Also returns why it cannot be read past the page cache, if it cannot.
     ///
     /// Files on FUSE are read by threads: if such a file system answers a ring's read only in part
     /// (Linux 6.18, `FOPEN_DIRECT_IO`), the read returns as complete, with its first bytes repeated

@@ -22,12 +22,12 @@ impl Store {
         );
         out.gauge(
             "reelway_pool_cached_bytes",
-            "Memory of film blocks that hold film.",
+            "Memory of blocks that hold film.",
             stats.cached * block,
         );
         out.gauge(
             "reelway_pool_ready_bytes",
-            "Memory of film blocks that is allocated already.",
+            "Memory for film blocks that has been allocated so far.",
             stats.ready * block,
         );
         out.gauge(
@@ -118,8 +118,8 @@ fn tier(out: &mut Exposition, stats: &TierStats, block: u64) {
         ),
         (
             "reelway_tier_left_out_total",
-            "Blocks that were not written to the tier: the daily limit is reached, writes are behind, or the disk \
-             failed recently.",
+            "Blocks that were not written to the tier because the daily limit was reached, writes were behind, or the \
+             disk had failed recently.",
             stats.left_out,
         ),
         (

@@ -61,8 +61,8 @@ pub struct StoreStats {
     pub viewers: u64,
 }
 
-/// Returns the identities under which blocks of a film are kept. If there is a first of two, it is
-/// for the blocks that stay when the film grows.
+/// Returns the identities under which blocks of a film are kept: first, if the film may grow, that
+/// of the blocks that stay the same when it does.
 fn names(film: FileIdentity) -> impl Iterator<Item = FileIdentity> {
     film.of_recording().into_iter().chain([film])
 }

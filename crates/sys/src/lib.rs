@@ -1,7 +1,8 @@
-//! Every `unsafe` line of Reelway.
+//! The `unsafe` code of Reelway, except the FFI lines of `clock-preload` and `store-c`, and the
+//! prefetch instruction of `hint`.
 //!
 //! The crate wraps kernel features that std does not offer. Each module has a safe interface, so
-//! that every other crate is `forbid(unsafe_code)`:
+//! that all crates but these are `forbid(unsafe_code)`:
 //!
 //! - [`region`]: a mapped memory region, divided into pages that are owned like boxes
 //! - [`reads`]: file reads into such pages through a ring (io_uring)

@@ -4,7 +4,7 @@
 //! Pure: no clock, locks, sockets or callbacks. The current time is passed to each call, and
 //! results are returned as values. The crate `http` owns the sockets and carries them out.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
 //! | `viewers.rs`, `token.rs` | who the viewers are, and how they are recognised |
 //! | `viewer.rs`, `flow.rs` | one viewer: position in the film, and requests |

@@ -23,8 +23,8 @@ const SLACK: Duration = Duration::from_secs(10);
 const UNDECIDED: Duration = Duration::from_secs(30);
 
 /// Bytes of media after which a client with a playlist counts as a viewer. A request costs the
-/// client nothing, and clients that do nothing else are among the first to be ended when room is
-/// short.
+/// client nothing, and sessions of clients that do nothing else are among the first to end when
+/// room is short.
 const BEGUN: u64 = 64 << 10;
 
 /// A viewer's flows of media; each has its own pace, since players request audio and video
@@ -106,7 +106,7 @@ pub struct Viewer {
     timeout: Duration,
     bytes: u64,
     answers: u64,
-    /// When they started playing, and at which presentation time …
+    /// A time, and the presentation time at which they were then …
     anchor: Option<(Monotonic, Nanos)>,
     /// … and up to where they have requested media.
     reached: Nanos,

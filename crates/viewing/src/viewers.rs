@@ -343,7 +343,7 @@ impl<V: Clone> Viewers<V> {
         }
     }
 
-    /// Returns what is kept of a caller's first query: all of it if it identifies a user.
+    /// Returns a caller's first query if it is kept: users are known, and it is not too long.
     fn kept(&self, query: Option<&String>) -> Option<String> {
         let query = query.filter(|query| self.knows_users && query.len() <= LONGEST_QUERY);
         query.cloned()

@@ -17,7 +17,7 @@ pub(crate) struct BurstMeter {
     agreed: u32,
 }
 
-/// By how many nanoseconds a packet may be added after a later one.
+/// How much older than the newest packet an added one may be, in nanoseconds.
 const UNSETTLED: u64 = 2_000_000_000;
 
 impl BurstMeter {

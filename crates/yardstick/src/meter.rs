@@ -392,9 +392,9 @@ impl TrackMeter {
     /// Judges all arrivals against the earliest. The first packet of an access unit is due at its
     /// time, the last of several at most the frame's duration later.
     ///
-    /// Servers send by decode time, so that counts: the i-th arrival gets the i-th presentation
-    /// time, which differs from it by a constant. Pictures shown before the last arrivals of an
-    /// aborted play have not arrived, so the constant is not taken from those.
+    /// Decode times count, as servers send by them: the i-th arrival gets the i-th presentation
+    /// time, which is its decode time but for a constant. Pictures shown before the last arrivals
+    /// of an aborted play have not arrived, so the constant is not taken from those.
     pub fn judge(&mut self) {
         let from = self.clock.from();
         let frame = usual_step(self.arrivals.iter().map(|unit| unit.media));

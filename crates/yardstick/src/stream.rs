@@ -230,9 +230,9 @@ impl StreamMeter {
 
     /// Judges the first `count` waiting units in order of arrival.
     ///
-    /// Servers send by decode time, so that counts: the i-th arrival gets the i-th presentation
-    /// time, which is the same but for a constant. Lateness is measured from the tenth earliest of
-    /// a hundred.
+    /// Decode times count, as servers send by them: the i-th arrival gets the i-th presentation
+    /// time, which is its decode time but for a constant. Lateness is measured from the tenth
+    /// earliest of a hundred.
     fn flush(&mut self, count: usize, tally: &mut Tally) {
         if count == 0 {
             return;

@@ -16,7 +16,7 @@ use crate::verdict::{Admitted, BookingId, Newcomer, PastRefusal, Refused, Refuse
 /// a refusal. Beyond it, the answer is a time before which asking is useless.
 const TRIES: usize = 16;
 
-/// Longest booked part of a play, and farthest start, in seconds: each half of a calendar's.
+/// Maximum seconds booked of a play, and ahead of its start: half of a calendar's horizon each.
 const LONGEST: usize = HORIZON / 2;
 
 /// Maximum number of refusals that are kept for display.
@@ -403,8 +403,8 @@ impl Admission {
         Ok(())
     }
 
-    /// Changes the viewer's need of one resource to `curve`, whether there is room or not. Returns
-    /// the previous need; `None`, without a change, if none of it is booked.
+    /// Changes the viewer's need of one resource to `curve` from now on, whether there is room or
+    /// not. Returns the previous need; `None`, without a change, if none of it is booked.
     pub fn change(
         &mut self,
         now: u64,

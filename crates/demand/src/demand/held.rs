@@ -9,7 +9,7 @@ use crate::curve::{BIN, BINS, Curve};
 pub struct Reading {
     /// Bytes of a block of the pool, which is held as a whole while any of its bytes are.
     pub block: u64,
-    /// How long before it is due a group is read at most; never before the previous group is being
+    /// How long before its due time a group may be read; never before the previous group is being
     /// sent.
     pub ahead: Nanos,
 }

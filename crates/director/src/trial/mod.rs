@@ -1,7 +1,7 @@
 //! `reelway director try`: an origin, edges, a director and viewers on this machine, each in its
 //! own network namespace, to try out a complete setup without several machines.
 //!
-//! | file | contents |
+//! | file | content |
 //! |---|---|
 //! | `network.rs` | the namespaces and how they are connected. Pure |
 //! | `programs.rs` | the programs on the machines |

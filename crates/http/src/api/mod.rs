@@ -1,6 +1,6 @@
 //! The control API, as described in docs/reference/api.md.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
 //! | `reply.rs` | requests for texts: their client, and the desk that makes the text |
 //! | `json.rs` | JSON values |

@@ -120,7 +120,7 @@ pub(crate) fn write(out: &mut Exposition, counters: &Counters) {
     out.family(
         name,
         "histogram",
-        "From a request's head to the first byte of its answer.",
+        "Time from a request's head to the first byte of its answer.",
     );
     for route in Route::ALL {
         let times = &counters.first_byte[route as usize];
@@ -149,7 +149,7 @@ pub(crate) fn write(out: &mut Exposition, counters: &Counters) {
     );
     out.counter(
         "reelway_http_uncopied_bytes_total",
-        "Bytes given to connections without a copy.",
+        "Bytes passed to connections without copying.",
         load(&counters.given),
     );
     out.counter(
@@ -174,7 +174,7 @@ pub(crate) fn write(out: &mut Exposition, counters: &Counters) {
     out.value(name, &[("limit", "all")], load(&counters.refused_total));
     out.value(name, &[("limit", "peer")], load(&counters.refused_peer));
     let name = "reelway_http_tls_handshakes_total";
-    let help = "Handshakes of TLS: what encrypts the connection, or that they failed.";
+    let help = "TLS handshakes by result: encryption by the kernel, by the library, or failure.";
     out.family(name, "counter", help);
     for (result, count) in [
         ("kernel", &counters.secured_by_kernel),

@@ -1,6 +1,6 @@
 //! Counters of the HTTP side, and the metrics page, to which other crates add their sections.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
 //! | `page.rs` | the page, assembled from sections |
 //! | `counters.rs` | requests, connections, bytes |

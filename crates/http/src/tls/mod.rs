@@ -4,7 +4,7 @@
 //! all data is written as over a connection without TLS, including film that is given away without
 //! a copy.
 //!
-//! | file | contents |
+//! | file | content |
 //! |---|---|
 //! | `certificate.rs` | the certificate, reread when its files change |
 //! | `record.rs` | reads that stop at the end of a TLS record |

@@ -5,7 +5,7 @@
 //! its name only when it is completely on the disk and is known to be a film: at any time there is
 //! either the old film or the new one.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
 //! | `handler.rs` | the path of a request |
 //! | `part.rs` | which part of a film a request carries |

@@ -1,6 +1,6 @@
 //! Everything that players fetch: playlists, manifests, segments, files.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
 //! | `playlist.rs` | HLS playlists and DASH manifests |
 //! | `segment.rs` | segments and initialisation segments |

@@ -34,7 +34,7 @@ pub(super) struct Edge {
 }
 
 impl Edge {
-    /// The rank of the edge. It depends on nothing but the edge, the film and the part.
+    /// The score by which edges are ranked. It depends only on the edge, the film and the part.
     fn score(&self, film: u128, part: u64) -> (u64, &str) {
         let part = if self.redirects { WHOLE } else { part };
         let mut hash = Xxh3::new();

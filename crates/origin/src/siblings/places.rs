@@ -31,7 +31,7 @@ pub trait Own: Send + Sync {
 }
 
 impl Places {
-    /// Places viewers at this server and its siblings.
+    /// Creates the placement for this server and its siblings.
     pub fn new(group: Arc<Group>, own: impl Own + 'static) -> Places {
         let own = Box::new(own);
         Places { group, own }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use reelway_clock::Monotonic;
 
-/// How long a film's title at a sibling is valid …
+/// How long a sibling's answer with the title of a film is valid …
 const THERE: Duration = Duration::from_secs(60);
-/// … and that the film does not play there.
+/// … and how long its answer that the film does not play there.
 const NOT_THERE: Duration = Duration::from_secs(3);
 /// Maximum number of answers that are kept.
 const MOST_TITLES: usize = 16_384;

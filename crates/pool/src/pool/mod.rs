@@ -216,7 +216,7 @@ impl<W: World> Pool<W> {
     }
 
     /// Finds the request's blocks, and room for the missing ones. Returns the request if there is
-    /// no room, or if it must not take any because a more urgent request is waiting.
+    /// none, or if a more urgent request is waiting for room or for its queue's part of the pool.
     fn place(
         &mut self,
         request: Request<W>,

@@ -4,7 +4,7 @@
 //! be written per day. The time, and what was found on the disk, are arguments; files and threads
 //! belong to the store.
 //!
-//! | file | contents |
+//! | file | content |
 //! |---|---|
 //! | `books.rs` | which block is in which slot, which are evicted and admitted |
 //! | `missed.rs` | how often a block was missed |

@@ -20,7 +20,7 @@ pub fn write(path: &Path, story: &Value, seen: &Observations) -> anyhow::Result<
         "machines": seen.machines.iter().map(machine).collect::<Vec<_>>(),
         "metrics": seen.metrics,
     });
-    // Only the end of a script element could be mistaken; in JSON, an escaped "<" is the same.
+    // In a script element, only its end tag could be misread; in JSON, an escaped "<" is the same.
     let text = serde_json::to_string(&data)?.replace('<', "\\u003c");
     let page = PAGE.replacen("DATA", &text, 1);
     std::fs::write(path, page).with_context(|| path.display().to_string())

@@ -1,4 +1,4 @@
-//! Moves streams to threads with far fewer.
+//! Moves streams to threads that have far fewer.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,7 +8,7 @@ use crate::inbox::Command;
 
 /// How often a thread checks whether others have far less to do, ns.
 const BALANCE: u64 = 1_000_000_000;
-/// Smallest difference in streams that is worth a move.
+/// Largest difference in streams that is not worth a move.
 const EVEN: u64 = 16;
 /// Maximum number of streams moved at a time, so that packets of others are not delayed.
 const OVER: usize = 64;

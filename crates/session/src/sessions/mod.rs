@@ -69,7 +69,7 @@ struct Inner {
 }
 
 impl Sessions {
-    /// Creates an empty register that only counts sessions.
+    /// Creates an empty register that admits by the number of sessions alone.
     pub fn new(limits: Limits) -> Self {
         Self::with_gate(limits, Gate::new(GateConfig::default()))
     }

@@ -73,7 +73,7 @@ fn fragment(into: &mut Vec<u8>, sequence: u32, units: [&[Unit]; 2]) {
                 0 => (1, 3600),
                 _ => (TICKS / RATE, 1024),
             };
-            // Times of sound are presentation times, as for pictures.
+            // The sound's times are on the pictures' timeline, in ticks of its own rate.
             let begins = match number {
                 0 => first.decoded,
                 _ => first.decoded * RATE / TICKS,

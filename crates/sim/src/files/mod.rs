@@ -147,7 +147,7 @@ impl File {
         for (number, (track, units)) in title.tracks.iter().zip(tracks).enumerate() {
             if track.samples as usize != units.len() {
                 let (is, has) = (track.samples, units.len());
-                return Err(format!("track {number} has {is} samples for {has}"));
+                return Err(format!("track {number} has {is} samples instead of {has}"));
             }
             let begins = track.groups.get(0).map_or(0, |group| group.dts);
             let (mut samples, mut dts) = (Vec::new(), begins);
@@ -159,7 +159,7 @@ impl File {
                 dts += i64::from(sample.duration);
                 if sample.size as usize != whole.len() || sample.sync != unit.sync {
                     return Err(format!(
-                        "sample {nth} of track {number} has {} bytes for {}, sync: {}",
+                        "sample {nth} of track {number} has {} bytes (expected: {}), sync: {}",
                         sample.size,
                         whole.len(),
                         sample.sync
@@ -168,7 +168,7 @@ impl File {
                 if !is_same(shown, put.shown) {
                     let of = put.shown;
                     return Err(format!(
-                        "sample {nth} of track {number} is shown at {shown} ns for {of}"
+                        "sample {nth} of track {number} is shown at {shown} ns instead of {of} ns"
                     ));
                 }
                 let bytes = sample.bytes();
@@ -181,7 +181,7 @@ impl File {
                     None => self.bytes.get(bytes) == Some(&whole[..]),
                 };
                 if !is_right {
-                    return Err(format!("sample {nth} of track {number} lies elsewhere"));
+                    return Err(format!("sample {nth} of track {number} has wrong bytes"));
                 }
             }
         }

@@ -8,7 +8,7 @@
 //!
 //! `reelway_pool::tier` decides which block is in which slot, and which are evicted and admitted.
 //!
-//! | file | contents |
+//! | file | content |
 //! |---|---|
 //! | `shelf.rs` | the bookkeeping under its lock |
 //! | `files.rs` | the two files |

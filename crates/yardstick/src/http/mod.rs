@@ -1,6 +1,6 @@
 //! A viewer over HTTP: HLS and DASH of stored films.
 //!
-//! | file | contents |
+//! | file | content |
 //! |---|---|
 //! | `client.rs` | GET over a persistent connection; URLs |
 //! | `playlist.rs`, `mpd.rs` | parsing of playlists and manifests |

@@ -10,8 +10,8 @@ use super::playlist::{MOST_SEGMENTS, Rendition, Segment, TOLERANCE};
 /// Maximum number of elements in a manifest.
 const MOST_NODES: u32 = 1_000_000;
 
-/// Parses a manifest from the URL `base`. Returns the video rendition with the highest bandwidth
-/// and that of the audio.
+/// Parses a manifest from the URL `base`. Returns the rendition with the highest bandwidth of the
+/// first video and of the first audio AdaptationSet.
 ///
 /// # Errors
 /// A description of why the text is not a manifest, or is one that is not supported.

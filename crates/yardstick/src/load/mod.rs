@@ -2,7 +2,7 @@
 //! films as people do (arrivals, choice of films, watching times, pauses, seeks, fast play), count
 //! and time packets, and decode nothing.
 //!
-//! | file | contents |
+//! | file | content |
 //! |---|---|
 //! | `arrivals.rs`, `plan.rs` | the arrivals and actions of viewers, from a seed; pure |
 //! | `run.rs` | the run: starts viewers at their times, and takes a sample every second |

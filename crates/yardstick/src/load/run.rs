@@ -58,8 +58,7 @@ impl Options {
 
 /// Maximum number of samples; in a longer run each covers two, four, … seconds.
 const MOST_SAMPLES: usize = 3600;
-/// Minimum time between two visits of a viewer's: those who saw less wait this long before the
-/// next.
+/// Viewers whose visit was shorter than this wait this long before the next one.
 const REST: Duration = Duration::from_secs(1);
 
 /// Runs the load, and calls `tell` with a sample every second.
