@@ -93,8 +93,10 @@ fn document(form: TextForm, mut cues: Vec<Cue>, zero: Nanos) -> Vec<u8> {
     let mut out = Vec::new();
     let starts: Vec<Nanos> = cues.iter().map(|cue| cue.start).collect();
     let mut number = 0;
-    for (cue, nth) in cues.iter().zip(1..) {
-        let next = starts.get(nth).copied().unwrap_or(Nanos::MAX);
+    for cue in &cues {
+        // Cues that begin at the same time are shown together.
+        let later = starts.partition_point(|start| *start <= cue.start);
+        let next = starts.get(later).copied().unwrap_or(Nanos::MAX);
         let own = next.min(cue.start.saturating_add(LONGEST));
         let end = cue.end.unwrap_or(own).saturating_sub(zero);
         let start = cue.start.saturating_sub(zero).max(0);
@@ -225,6 +227,15 @@ mod tests {
         let expected =
             "1\n00:00:00,000 --> 00:00:03,000\na\n\n2\n00:00:03,000 --> 00:00:13,000\nb\n\n";
         assert_eq!(of(TextForm::SubRip, cues, 0), expected);
+    }
+
+    #[test]
+    fn cues_without_an_end_that_begin_together_are_shown_together() {
+        let cues = vec![cue(0, None, "a"), cue(0, None, "b"), cue(1000, None, "c")];
+        let text = of(TextForm::SubRip, cues, 0);
+        let first =
+            "1\n00:00:00,000 --> 00:00:01,000\na\n\n2\n00:00:00,000 --> 00:00:01,000\nb\n\n";
+        assert!(text.starts_with(first), "{text}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The libraries: local film directories and single films, and remote films.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,13 +33,15 @@ impl Films {
     /// Collects the films of a configuration.
     ///
     /// # Errors
-    /// The address of a remote source is invalid, or no local film can be read.
+    /// The address of a remote source is invalid or that of another one, or no local film can be
+    /// read.
     pub fn of(config: &Config) -> anyhow::Result<Films> {
         let (here, mut elsewhere) = places(&config.films)?;
         for source in &config.source {
             elsewhere.push(source.config()?);
         }
         require_films(&here)?;
+        require_different(&elsewhere)?;
         let siblings = config.siblings.config()?;
         Ok(Films {
             here,
@@ -133,6 +136,23 @@ fn require_films(films: &[PathBuf]) -> anyhow::Result<()> {
     }
 }
 
+/// Checks that no two sources have the same address, apart from user and query: it names their
+/// films, which could not be told apart.
+fn require_different(sources: &[SourceConfig]) -> anyhow::Result<()> {
+    let mut known = BTreeSet::new();
+    for source in sources {
+        let Some(first) = source.endpoints.first() else {
+            continue;
+        };
+        let address = first.shown();
+        anyhow::ensure!(
+            known.insert(address),
+            "{address}: two sources have this address: list the films of both in one [[source]]"
+        );
+    }
+    Ok(())
+}
+
 fn origin(
     source: SourceConfig,
     group: Option<Arc<Group>>,
@@ -142,4 +162,31 @@ fn origin(
     let runtime = tokio::runtime::Handle::current();
     let listings = state.join("listings");
     Origin::new(source, group, store, runtime, Some(&listings)).map_err(anyhow::Error::msg)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error_of(films: &[&str]) -> Option<String> {
+        let films = films.iter().map(PathBuf::from).collect();
+        let config = Config {
+            films,
+            ..Config::default()
+        };
+        Films::of(&config).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn two_sources_of_one_address_are_refused() {
+        let different = ["http://a.example/films/", "http://a.example/films/new/"];
+        assert_eq!(error_of(&different), None);
+        for same in [
+            "http://ann:secret@a.example/films/",
+            "http://a.example/films",
+        ] {
+            let error = error_of(&[different[0], different[1], same]).expect(same);
+            assert!(error.starts_with("http://a.example/films: two"), "{error}");
+        }
+    }
 }

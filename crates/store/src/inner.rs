@@ -350,7 +350,8 @@ impl Inner {
     ) -> io::Result<Source> {
         let opener = lock(&self.openers)
             .iter()
-            .find(|(prefix, _)| path.starts_with(prefix))
+            .filter(|(prefix, _)| path.starts_with(prefix))
+            .max_by_key(|(prefix, _)| prefix.as_os_str().len())
             .map(|(_, opener)| Arc::clone(opener));
         if let Some(opener) = opener {
             let (before, mark) = known.unzip();

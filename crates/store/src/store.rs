@@ -188,7 +188,8 @@ impl Store {
         self.0.0.lane(name, depth, LaneKind::Afar)
     }
 
-    /// Has paths that begin with `prefix` opened by `opener` instead of as local files.
+    /// Has paths that begin with `prefix` opened by `opener` instead of as local files. If several
+    /// prefixes match, the longest one counts.
     pub fn mount(&self, prefix: impl Into<PathBuf>, opener: Arc<dyn Opener>) {
         lock(&self.0.0.openers).push((prefix.into(), opener));
     }

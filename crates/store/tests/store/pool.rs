@@ -201,6 +201,20 @@ impl Opener for Door {
 }
 
 #[test]
+fn a_path_below_two_mounts_is_opened_by_the_inner_one() {
+    let store = store(16);
+    let (outer, inner) = (Arc::new(Stalled::default()), Arc::new(Stalled::default()));
+    for (prefix, stalled) in [("http://afar", &outer), ("http://afar/inner", &inner)] {
+        let lane = store.lane(prefix, 2);
+        store.mount(prefix, Arc::new(Door(stalled.clone(), lane)));
+    }
+    let _film = store.open(Path::new("http://afar/inner/film")).unwrap();
+    // The film holds what it was opened by.
+    assert_eq!(Arc::strong_count(&outer), 2);
+    assert_eq!(Arc::strong_count(&inner), 3);
+}
+
+#[test]
 fn a_place_afar_that_stalls_leaves_half_of_the_pool_to_others() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let store = store(16);
