@@ -7,8 +7,12 @@ use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::wait::Deadline;
+
+/// Receive buffer of RTP sockets, in bytes, if this user may set so much.
+const RECEIVED: usize = 8 << 20;
 
 /// A control connection.
 #[derive(Debug)]
@@ -261,6 +265,10 @@ impl Client {
         let mut tracks = Vec::new();
         for control in &media {
             let (rtp, rtcp) = udp_pair(self.local())?;
+            // More than a test's packets: none is lost while the machine is busy with other tests.
+            if setsockopt(&rtp, sockopt::RcvBufForce, &RECEIVED).is_err() {
+                setsockopt(&rtp, sockopt::RcvBuf, &RECEIVED)?;
+            }
             let port = rtp.local_addr()?.port();
             let transport = format!("{profile};unicast;client_port={}-{}", port, port + 1);
             let answer = self.request("SETUP", control, &[("Transport", &transport)])?;

@@ -8,8 +8,8 @@
 //! the cache, and appear complete or not at all.
 //!
 //! The functions are declared in `include/reelway_store.h` and described in `man/reelway_store.3`;
-//! `examples/blocks.c` uses them. With `sys` and the preload library, this is the only crate with
-//! `unsafe` code: its arguments are raw pointers from C programs.
+//! `examples/blocks.c` uses them. Apart from `sys`, `hint` and the preload library, this is the only
+//! crate with `unsafe` code: its arguments are raw pointers from C programs.
 #![allow(
     non_camel_case_types,
     reason = "the names are those of the header for C"
@@ -34,16 +34,16 @@ use store::{Draft, ReadError, Source, Span, Store, StoreConfig};
 use empty::Empty;
 use held::Held;
 
-/// A pool of blocks, and what reads into it. Made by rw_store_new, freed by rw_store_free. May be used by
-/// several threads at once.
+/// A pool of blocks, and the readers that fill it. Created by rw_store_new, freed by rw_store_free.
+/// Can be used by several threads at once.
 pub struct rw_store {
     store: Store,
     held: Held,
     empty: Arc<Empty>,
 }
 
-/// A file whose blocks are read. Made by rw_open, freed by rw_close. May be used by several threads at
-/// once.
+/// A file opened for reading. Created by rw_open, freed by rw_close. Can be used by several threads
+/// at once.
 pub struct rw_file {
     store: *const rw_store,
     source: Arc<Source>,
@@ -51,29 +51,30 @@ pub struct rw_file {
     direct: Option<File>,
 }
 
-/// A file in the making. Made by rw_create, ended by rw_publish or rw_discard. One thread at a time.
+/// A file being written. Created by rw_create, freed by rw_publish or rw_discard. Can be used by one
+/// thread at a time.
 pub struct rw_draft {
     draft: Draft,
 }
 
-/// What a store holds and has done.
+/// Contents and counters of a store.
 #[repr(C)]
 pub struct rw_stats {
-    /// Blocks in all.
+    /// Total number of blocks.
     pub blocks: u64,
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     pub block_bytes: u64,
-    /// Blocks that are in use or being read.
+    /// Number of blocks in use or being read.
     pub in_use: u64,
-    /// Blocks that hold bytes of files.
+    /// Number of blocks that hold file contents.
     pub cached: u64,
-    /// Blocks that were asked for and there.
+    /// Number of requested blocks that were in the pool.
     pub hits: u64,
-    /// Blocks that had to be read.
+    /// Number of requested blocks that had to be read.
     pub misses: u64,
     /// Bytes read from disks into the pool by rw_read_block.
     pub bytes_read: u64,
-    /// Reads that failed.
+    /// Number of failed reads.
     pub errors: u64,
 }
 
@@ -100,18 +101,19 @@ unsafe fn text<'a>(text: *const c_char) -> Option<&'a CStr> {
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
 }
 
-/// Why the last call of this thread failed, in words; valid until its next call that fails.
+/// Returns why the last failed call of this thread failed, as text. The string is valid until
+/// the thread's next failed call.
 #[unsafe(no_mangle)]
 pub extern "C" fn rw_error() -> *const c_char {
     LAST.with_borrow(|last| last.as_ptr())
 }
 
-/// Makes a pool of `pool_bytes` bytes in blocks of `block_bytes` (a power of two from 4096 to 16 MiB; at
-/// least 8 blocks). `policy` names the cache policy ("lru", "ons:threshold=5", ...; NULL: the default).
-/// Returns NULL on failure.
+/// Creates a pool of `pool_bytes` bytes, divided into at least 8 blocks of `block_bytes` bytes (a
+/// power of two from 4096 to 16 MiB). `policy` is the cache policy ("lru", "ons:threshold=5", ...;
+/// NULL: the default). Returns NULL on failure.
 ///
 /// # Safety
-/// `policy` is NULL or a string that ends in zero.
+/// `policy` is NULL or a NUL-terminated string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rw_store_new(
     pool_bytes: u64,
@@ -146,10 +148,10 @@ pub unsafe extern "C" fn rw_store_new(
     }
 }
 
-/// Frees a pool. Its files must have been closed; its blocks are gone. NULL is nothing.
+/// Frees a pool and all of its blocks. Its files must have been closed. Does nothing for NULL.
 ///
 /// # Safety
-/// `store` is of rw_store_new, was not freed, and nobody uses it.
+/// `store` was returned by rw_store_new, has not been freed, and is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rw_store_free(store: *mut rw_store) {
     if !store.is_null() {
@@ -158,11 +160,12 @@ pub unsafe extern "C" fn rw_store_free(store: *mut rw_store) {
     }
 }
 
-/// Gets an empty block of the pool to write into, or NULL where for `wait_ms` milliseconds there is none:
-/// nothing is allocated beside the pool. What it holds at first is anything. Given back by rw_release.
+/// Returns an empty block of the pool to write into, with undefined contents, or NULL if none
+/// becomes free within `wait_ms` milliseconds: memory outside the pool is not allocated. Give the
+/// block back with rw_release.
 ///
 /// # Safety
-/// `store` is of rw_store_new.
+/// `store` was returned by rw_store_new.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rw_alloc(store: *const rw_store, wait_ms: u32) -> *mut u8 {
     // SAFETY: as the caller promises.
@@ -184,11 +187,11 @@ pub unsafe extern "C" fn rw_alloc(store: *const rw_store, wait_ms: u32) -> *mut 
     }
 }
 
-/// Lets a block go, of rw_alloc or rw_read_block. Blocks of files stay in the pool as long as nothing else
-/// needs their room. 0, or -1 where the block is not the caller's.
+/// Releases a block of rw_alloc or rw_read_block. Blocks of files stay in the pool until their
+/// space is needed. Returns 0, or -1 if the caller does not hold the block.
 ///
 /// # Safety
-/// `store` is of rw_store_new; what `block` points to is not used any more.
+/// `store` was returned by rw_store_new; the memory at `block` is no longer used.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rw_release(store: *const rw_store, block: *const u8) -> c_int {
     // SAFETY: as the caller promises.
@@ -201,10 +204,11 @@ pub unsafe extern "C" fn rw_release(store: *const rw_store, block: *const u8) ->
     }
 }
 
-/// Opens a file to be read; NULL on failure.
+/// Opens a file for reading. Returns NULL on failure.
 ///
 /// # Safety
-/// `store` is of rw_store_new and freed after the file is closed; `path` is a string that ends in zero.
+/// `store` was returned by rw_store_new and is freed after the file is closed; `path` is a
+/// NUL-terminated string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rw_open(store: *const rw_store, path: *const c_char) -> *mut rw_file {
     // SAFETY: as the caller promises.
@@ -230,10 +234,11 @@ pub unsafe extern "C" fn rw_open(store: *const rw_store, path: *const c_char) ->
     }
 }
 
-/// Closes a file. Blocks of it that were read stay the caller's until they are released. NULL is nothing.
+/// Closes a file. Its blocks that the caller holds stay valid until they are released. Does
+/// nothing for NULL.
 ///
 /// # Safety
-/// `file` is of rw_open, was not closed, and nobody uses it.
+/// `file` was returned by rw_open, has not been closed, and is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rw_close(file: *mut rw_file) {
     if !file.is_null() {
@@ -242,24 +247,25 @@ pub unsafe extern "C" fn rw_close(file: *mut rw_file) {
     }
 }
 
-/// Bytes of a file; 0 for NULL.
+/// Returns the size of a file in bytes; 0 for NULL.
 ///
 /// # Safety
-/// `file` is NULL or of rw_open.
+/// `file` is NULL or was returned by rw_open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rw_size(file: *const rw_file) -> u64 {
     // SAFETY: as the caller promises.
     unsafe { file.as_ref() }.map_or(0, |file| file.source.len())
 }
 
-/// Moves `*block` to the block of this number of the file: read past the page cache, or, where it is in the
-/// pool already, not read at all; no byte is copied. A block that `*block` pointed to before is let go
-/// (NULL: none); it stays where the read fails. Returns the block's bytes (the last one of a file may have
-/// fewer than others, and there are 0 past its end, where `*block` becomes NULL), or -1. The bytes must not
-/// be changed.
+/// Sets `*block` to the block with this number of the file. The block is read past the page cache,
+/// unless it is in the pool already; its bytes are not copied, and must not be changed. The block
+/// to which `*block` pointed before is released (NULL: none), unless the read fails. Returns the
+/// number of bytes in the block, or -1 on failure. The last block of a file may be shorter than
+/// the others; past the file's end, the result is 0 and `*block` becomes NULL.
 ///
 /// # Safety
-/// `file` is of rw_open; `block` points to NULL or to a block that is the caller's and not used any more.
+/// `file` was returned by rw_open; `block` points to NULL, or to a block that the caller holds and
+/// no longer uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rw_read_block(
     file: *const rw_file,
@@ -313,13 +319,15 @@ fn read(
     receiver.recv().unwrap_or(Err(ReadError::Closed))
 }
 
-/// Reads `len` bytes of the file from `offset` on into `buffer`; returns how many (fewer at the file's end),
-/// or -1. A buffer in a block of rw_alloc is read into directly from the disk, past the page cache: address
-/// and offset must then be multiples of 4096, and so must `len`, and all of it lies in that block. Any other
-/// is filled through the page cache.
+/// Reads `len` bytes of the file from `offset` on into `buffer`. Returns the number of bytes read
+/// (fewer at the file's end), or -1 on failure. A buffer inside a block of rw_alloc is filled
+/// directly from the disk, past the page cache: its address, `offset` and `len` must then be
+/// multiples of 4096, and it must not extend beyond the block. Any other buffer is filled through
+/// the page cache.
 ///
 /// # Safety
-/// `file` is of rw_open; `buffer` has room for `len` bytes, which nobody else uses meanwhile.
+/// `file` was returned by rw_open; `buffer` has room for `len` bytes, which nothing else uses
+/// during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rw_pread(
     file: *const rw_file,
@@ -342,7 +350,7 @@ pub unsafe extern "C" fn rw_pread(
     let read = match store.held.with(buffer as usize, len, direct) {
         Some(read) => read,
         None => {
-            // SAFETY: room for `len` bytes that nobody else uses, as the caller promises.
+            // SAFETY: room for `len` bytes that nothing else uses, as the caller guarantees.
             let into = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), len) };
             file.buffered.read_at(into, offset)
         }
@@ -359,11 +367,12 @@ pub unsafe extern "C" fn rw_pread(
     }
 }
 
-/// Begins a file of `len` bytes that is to be `path`: room for it is reserved in whole blocks. Until
-/// rw_publish it has a hidden name in the same directory. NULL on failure.
+/// Begins to write a file of `len` bytes, for which it reserves disk space in whole blocks. Until
+/// rw_publish gives it the name `path`, it has a hidden name in the same directory. Returns NULL on
+/// failure.
 ///
 /// # Safety
-/// `store` is of rw_store_new; `path` is a string that ends in zero.
+/// `store` was returned by rw_store_new; `path` is a NUL-terminated string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rw_create(
     store: *const rw_store,
@@ -385,10 +394,10 @@ pub unsafe extern "C" fn rw_create(
     }
 }
 
-/// Writes the next bytes of a file in the making, in blocks past the page cache. 0, or -1.
+/// Writes the next bytes of a file, in blocks past the page cache. Returns 0, or -1 on failure.
 ///
 /// # Safety
-/// `draft` is of rw_create; `bytes` points to `len` bytes.
+/// `draft` was returned by rw_create; `bytes` points to `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rw_write(draft: *mut rw_draft, bytes: *const c_void, len: usize) -> c_int {
     // SAFETY: as the caller promises.
@@ -407,11 +416,12 @@ pub unsafe extern "C" fn rw_write(draft: *mut rw_draft, bytes: *const c_void, le
     }
 }
 
-/// All bytes were written: brings them to the disk and gives the file its name, in place of what had it
-/// where `replace` is not 0. 0, or -1, and then nothing is left of it. The draft is ended in any case.
+/// Completes a file whose bytes have all been written: flushes it to the disk and gives it its
+/// name. If `replace` is not 0, an existing file of this name is replaced. Returns 0, or -1 on
+/// failure; the new file is then deleted. Frees the draft in any case.
 ///
 /// # Safety
-/// `draft` is of rw_create and not used any more.
+/// `draft` was returned by rw_create and is no longer used.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rw_publish(draft: *mut rw_draft, replace: c_int) -> c_int {
     if draft.is_null() {
@@ -430,10 +440,10 @@ pub unsafe extern "C" fn rw_publish(draft: *mut rw_draft, replace: c_int) -> c_i
     }
 }
 
-/// Gives up a file in the making: nothing is left of it. NULL is nothing.
+/// Deletes a file being written, and frees the draft. Does nothing for NULL.
 ///
 /// # Safety
-/// `draft` is of rw_create and not used any more.
+/// `draft` was returned by rw_create and is no longer used.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rw_discard(draft: *mut rw_draft) {
     if !draft.is_null() {
@@ -442,10 +452,10 @@ pub unsafe extern "C" fn rw_discard(draft: *mut rw_draft) {
     }
 }
 
-/// What the store holds and has done, into `stats`. 0, or -1.
+/// Stores the contents and counters of the store in `stats`. Returns 0, or -1 on failure.
 ///
 /// # Safety
-/// `store` is of rw_store_new; `stats` points to room for them.
+/// `store` was returned by rw_store_new; `stats` points to writable memory for them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rw_store_stats(store: *const rw_store, stats: *mut rw_stats) -> c_int {
     // SAFETY: as the caller promises.
