@@ -85,9 +85,7 @@ const char *rw_error(void);
  # Safety
  `policy` is NULL or a NUL-terminated string.
  */
-rw_store *rw_store_new(uint64_t pool_bytes,
-                       uint32_t block_bytes,
-                       const char *policy);
+rw_store *rw_store_new(uint64_t pool_bytes, uint32_t block_bytes, const char *policy);
 
 /*
  Frees a pool and all of its blocks. Its files must have been closed. Does nothing for NULL.
@@ -105,8 +103,7 @@ void rw_store_free(rw_store *store);
  # Safety
  `store` was returned by rw_store_new.
  */
-uint8_t *rw_alloc(const rw_store *store,
-                  uint32_t wait_ms);
+uint8_t *rw_alloc(const rw_store *store, uint32_t wait_ms);
 
 /*
  Releases a block of rw_alloc or rw_read_block. Blocks of files stay in the pool until their
@@ -115,8 +112,7 @@ uint8_t *rw_alloc(const rw_store *store,
  # Safety
  `store` was returned by rw_store_new; the memory at `block` is no longer used.
  */
-int rw_release(const rw_store *store,
-               const uint8_t *block);
+int rw_release(const rw_store *store, const uint8_t *block);
 
 /*
  Opens a file for reading. Returns NULL on failure.
@@ -125,8 +121,7 @@ int rw_release(const rw_store *store,
  `store` was returned by rw_store_new and is freed after the file is closed; `path` is a
  NUL-terminated string.
  */
-rw_file *rw_open(const rw_store *store,
-                 const char *path);
+rw_file *rw_open(const rw_store *store, const char *path);
 
 /*
  Closes a file. Its blocks that the caller holds stay valid until they are released. Does
@@ -156,9 +151,7 @@ uint64_t rw_size(const rw_file *file);
  `file` was returned by rw_open; `block` points to NULL, or to a block that the caller holds and
  no longer uses.
  */
-int64_t rw_read_block(const rw_file *file,
-                      uint64_t number,
-                      const uint8_t **block);
+int64_t rw_read_block(const rw_file *file, uint64_t number, const uint8_t **block);
 
 /*
  Reads `len` bytes of the file from `offset` on into `buffer`. Returns the number of bytes read
@@ -171,10 +164,7 @@ int64_t rw_read_block(const rw_file *file,
  `file` was returned by rw_open; `buffer` has room for `len` bytes, which nothing else uses
  during the call.
  */
-int64_t rw_pread(const rw_file *file,
-                 void *buffer,
-                 size_t len,
-                 uint64_t offset);
+int64_t rw_pread(const rw_file *file, void *buffer, size_t len, uint64_t offset);
 
 /*
  Begins to write a file of `len` bytes, for which it reserves disk space in whole blocks. Until
@@ -202,8 +192,7 @@ int rw_write(rw_draft *draft, const void *bytes, size_t len);
  # Safety
  `draft` was returned by rw_create and is no longer used.
  */
-int rw_publish(rw_draft *draft,
-               int replace);
+int rw_publish(rw_draft *draft, int replace);
 
 /*
  Deletes a file being written, and frees the draft. Does nothing for NULL.
