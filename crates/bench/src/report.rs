@@ -149,7 +149,7 @@ impl Stamp {
         self.when.split('T').next().unwrap_or_default()
     }
 
-    /// Returns the machine's processor, by which machines are told apart.
+    /// Returns the machine's processor, by which machines are distinguished.
     pub(crate) fn processor(&self) -> String {
         let name = self.machine.split(',').next().unwrap_or_default();
         name.replace("(R)", "").replace(" Processor", "")

@@ -137,7 +137,7 @@ fn require_films(films: &[PathBuf]) -> anyhow::Result<()> {
 }
 
 /// Checks that no two sources have the same address, apart from user and query: it names their
-/// films, which could not be told apart.
+/// films, which could not be distinguished.
 fn require_different(sources: &[SourceConfig]) -> anyhow::Result<()> {
     let mut known = BTreeSet::new();
     for source in sources {
