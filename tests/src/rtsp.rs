@@ -12,7 +12,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use crate::wait::Deadline;
 
 /// Receive buffer of RTP sockets, in bytes, if this user may set so much.
-const RECEIVED: usize = 8 << 20;
+const RECEIVE_BUFFER: usize = 8 << 20;
 
 /// A control connection.
 #[derive(Debug)]
@@ -266,8 +266,8 @@ impl Client {
         for control in &media {
             let (rtp, rtcp) = udp_pair(self.local())?;
             // More than a test's packets: none is lost while the machine is busy with other tests.
-            if setsockopt(&rtp, sockopt::RcvBufForce, &RECEIVED).is_err() {
-                setsockopt(&rtp, sockopt::RcvBuf, &RECEIVED)?;
+            if setsockopt(&rtp, sockopt::RcvBufForce, &RECEIVE_BUFFER).is_err() {
+                setsockopt(&rtp, sockopt::RcvBuf, &RECEIVE_BUFFER)?;
             }
             let port = rtp.local_addr()?.port();
             let transport = format!("{profile};unicast;client_port={}-{}", port, port + 1);

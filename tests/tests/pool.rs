@@ -9,10 +9,10 @@ use serde_json::Value;
 /// A pool of 64 blocks.
 const POOL: &str = "\"16MiB\"";
 
-fn count(told: &Value, what: &str) -> u64 {
-    told[what]
+fn count(report: &Value, what: &str) -> u64 {
+    report[what]
         .as_u64()
-        .unwrap_or_else(|| panic!("{what}: {told:#}"))
+        .unwrap_or_else(|| panic!("{what}: {report:#}"))
 }
 
 #[test]
@@ -28,16 +28,16 @@ fn of_45_viewers_of_films_of_their_own_as_many_are_let_in_as_a_small_pool_carrie
     let urls: Vec<String> = names.iter().map(|name| server.rtsp_url(name)).collect();
     let mut words: Vec<&str> = urls.iter().map(String::as_str).collect();
     words.extend(["--arrivals=burst:45", "--films=even", "--watch=15s"]);
-    let (_, printed, told) = yardstick(&words);
-    let (admitted, refused) = (count(&told, "admitted"), count(&told, "refused"));
+    let (_, printed, report) = yardstick(&words);
+    let (admitted, refused) = (count(&report, "admitted"), count(&report, "refused"));
     println!("{printed}");
     assert_eq!(admitted + refused, 45, "{printed}");
     assert!((8..=40).contains(&admitted), "{printed}");
     assert!(printed.contains("453"), "{printed}");
-    assert_eq!(count(&told, "lost"), 0, "{printed}");
+    assert_eq!(count(&report, "lost"), 0, "{printed}");
     // If nothing else runs on the machine, they are on time as well.
     if std::env::var_os("REELWAY_LONG").is_some() {
-        let late = told["late_p99_ms"].as_f64().expect("a number");
+        let late = report["late_p99_ms"].as_f64().expect("a number");
         assert!(late <= 20.0, "{late} ms late\n{printed}");
     }
 }
@@ -48,10 +48,10 @@ fn two_hundred_viewers_of_one_film_share_a_small_pool() {
     let server = Options::new(films.path()).set("pool.size", POOL).start();
     server.wait_indexed();
     let url = server.rtsp_url("seeks");
-    let (_, printed, told) =
+    let (_, printed, report) =
         yardstick(&[&url, "--arrivals=burst:200", "--watch=5s", "--buffer=60"]);
     assert_eq!(
-        (count(&told, "admitted"), count(&told, "lost")),
+        (count(&report, "admitted"), count(&report, "lost")),
         (200, 0),
         "{printed}"
     );

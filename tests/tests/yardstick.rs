@@ -287,16 +287,16 @@ fn a_film_from_two_senders_at_once_is_put_together_and_fed_to_a_player() {
     let film = film("progressive").path;
     let against = format!("--against={}", film.display());
     let dir = temp_dir("pipe");
-    let (fed, report) = (dir.path().join("fed.ts"), dir.path().join("report.html"));
-    let (code, printed, told) = yardstick(&[
+    let (fed, page) = (dir.path().join("fed.ts"), dir.path().join("report.html"));
+    let (code, printed, report) = yardstick(&[
         &format!("rtsp://{}/progressive", between.address),
         &against,
         "--buffer=60",
         &format!("--pipe=cat > {}", fed.display()),
-        &format!("--report={}", report.display()),
+        &format!("--report={}", page.display()),
     ]);
-    assert_eq!((code, faults(&told)), (0, vec![]), "{printed}");
-    let senders = told["each"][0]["senders"].as_object().expect("senders");
+    assert_eq!((code, faults(&report)), (0, vec![]), "{printed}");
+    let senders = report["each"][0]["senders"].as_object().expect("senders");
     // Each track has two senders: one of them at the second address.
     assert_eq!(senders.len(), 4, "{senders:?}");
     assert!(printed.contains("from 4 senders"), "{printed}");
@@ -321,7 +321,7 @@ fn a_film_from_two_senders_at_once_is_put_together_and_fed_to_a_player() {
         (sent - 3..=sent).contains(&got),
         "{got} of {sent} of the sound"
     );
-    let text = std::fs::read_to_string(&report).expect("a report");
+    let text = std::fs::read_to_string(&page).expect("a report");
     let data = text.split("application/json\">").nth(1).expect("data");
     let data = data.split("</script>").next().expect("its end");
     let data: Value = serde_json::from_str(data).expect("JSON");
@@ -330,7 +330,7 @@ fn a_film_from_two_senders_at_once_is_put_together_and_fed_to_a_player() {
         .iter()
         .filter_map(|sample| sample["packets"].as_u64())
         .sum();
-    assert_eq!(Some(packets), told["packets"].as_u64());
+    assert_eq!(Some(packets), report["packets"].as_u64());
     assert!(samples.len() >= 5, "{samples:?}");
 }
 
@@ -340,13 +340,13 @@ fn opus_is_fed_to_a_player_too() {
     let server = Server::start(films.path());
     let dir = temp_dir("opus");
     let fed = dir.path().join("fed.ts");
-    let (code, printed, told) = yardstick(&[
+    let (code, printed, report) = yardstick(&[
         &format!("rtsp://{}/opus", server.rtsp),
         "--buffer=60",
         "--duration=2",
         &format!("--pipe=cat > {}", fed.display()),
     ]);
-    assert_eq!((code, faults(&told)), (0, vec![]), "{printed}");
+    assert_eq!((code, faults(&report)), (0, vec![]), "{printed}");
     assert!(!printed.contains("left out"), "{printed}");
     let got = probe::receive(&probe::Wanted {
         before: &[],
@@ -425,13 +425,13 @@ fn what_is_no_server_is_told_in_clear_words() {
         (endless_headers, "no_film", "longer than"),
         (gone, "no_film", "closed the connection"),
     ] {
-        let (code, _, told) = yardstick(&[&format!("rtsp://{address}/a")]);
+        let (code, _, report) = yardstick(&[&format!("rtsp://{address}/a")]);
         assert_eq!(
-            (code, told["verdict"].as_str()),
+            (code, report["verdict"].as_str()),
             (1, Some(verdict)),
-            "{told:#}"
+            "{report:#}"
         );
-        let said = told["each"][0]["verdict"]["findings"][0]["words"]
+        let said = report["each"][0]["verdict"]["findings"][0]["words"]
             .as_str()
             .unwrap_or_default();
         assert!(said.contains(words), "{said}");

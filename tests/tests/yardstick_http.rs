@@ -15,8 +15,8 @@ use reelway_tests::wait;
 use reelway_tests::yardstick::yardstick;
 use serde_json::Value;
 
-fn faults(told: &Value) -> Vec<&str> {
-    let findings = told["each"][0]["verdict"]["findings"].as_array();
+fn faults(report: &Value) -> Vec<&str> {
+    let findings = report["each"][0]["verdict"]["findings"].as_array();
     findings
         .into_iter()
         .flatten()
@@ -112,15 +112,15 @@ fn reelways_hls_and_dash_are_the_film() {
     let against = format!("--against={}", path.display());
     for (address, protocol) in [("hls/main.m3u8", "HLS"), ("dash/main.mpd", "DASH")] {
         let url = format!("http://{}/progressive/{address}", server.http);
-        let (code, printed, told) = yardstick(&[&url, &against, "--buffer=1", "--duration=2"]);
-        assert_eq!((code, faults(&told)), (0, vec![]), "{printed}");
-        assert_eq!(told["each"][0]["protocol"], protocol);
-        let compared = told["each"][0]["compared"].as_u64().unwrap_or(0);
+        let (code, printed, report) = yardstick(&[&url, &against, "--buffer=1", "--duration=2"]);
+        assert_eq!((code, faults(&report)), (0, vec![]), "{printed}");
+        assert_eq!(report["each"][0]["protocol"], protocol);
+        let compared = report["each"][0]["compared"].as_u64().unwrap_or(0);
         assert!(compared > 300, "{protocol}: {compared} frames compared");
     }
     // Many viewers that only count.
     let url = format!("http://{}/progressive/hls/main.m3u8", server.http);
-    let (code, printed, told) = yardstick(&[
+    let (code, printed, report) = yardstick(&[
         &url,
         "--clients=30",
         "--arrivals=poisson:60",
@@ -128,8 +128,8 @@ fn reelways_hls_and_dash_are_the_film() {
         "--buffer=0.5",
     ]);
     assert_eq!(code, 0, "{printed}");
-    assert_eq!(told["admitted"], 30);
-    assert!(told["bytes"].as_u64() > Some(30 * 100_000), "{printed}");
+    assert_eq!(report["admitted"], 30);
+    assert!(report["bytes"].as_u64() > Some(30 * 100_000), "{printed}");
 }
 
 /// Makes DASH of a film with ffmpeg, in segments of one second; with a timeline, or with one
@@ -163,27 +163,27 @@ fn what_ffmpeg_made_and_nginx_serves_is_played_too() {
     let against = format!("--against={}", path.display());
     for (name, compared) in [("fragments", 350), ("transport", 0)] {
         let url = format!("http://{}/{name}.m3u8", nginx.address);
-        let (code, printed, told) = yardstick(&[&url, &against, "--buffer=1", "--duration=3"]);
-        assert_eq!((code, faults(&told)), (0, vec![]), "{printed}");
+        let (code, printed, report) = yardstick(&[&url, &against, "--buffer=1", "--duration=3"]);
+        assert_eq!((code, faults(&report)), (0, vec![]), "{printed}");
         assert!(
-            told["each"][0]["compared"].as_u64() >= Some(compared),
+            report["each"][0]["compared"].as_u64() >= Some(compared),
             "{printed}"
         );
-        assert_eq!(told["each"][0]["packets"], 5, "{printed}");
+        assert_eq!(report["each"][0]["packets"], 5, "{printed}");
     }
     for name in ["timeline", "numbers"] {
         let url = format!("http://{}/{name}.mpd", nginx.address);
-        let (code, printed, told) = yardstick(&[&url, &against, "--buffer=1", "--duration=2"]);
-        assert_eq!((code, faults(&told)), (0, vec![]), "{printed}");
-        assert_eq!(told["each"][0]["protocol"], "DASH");
+        let (code, printed, report) = yardstick(&[&url, &against, "--buffer=1", "--duration=2"]);
+        assert_eq!((code, faults(&report)), (0, vec![]), "{printed}");
+        assert_eq!(report["each"][0]["protocol"], "DASH");
         assert!(
-            told["each"][0]["compared"].as_u64() >= Some(350),
+            report["each"][0]["compared"].as_u64() >= Some(350),
             "{printed}"
         );
     }
     // A folder is not a film.
-    let (code, _, told) = yardstick(&[&format!("http://{}/missing.m3u8", nginx.address)]);
-    assert_eq!((code, told["verdict"].as_str()), (1, Some("refused")));
+    let (code, _, report) = yardstick(&[&format!("http://{}/missing.m3u8", nginx.address)]);
+    assert_eq!((code, report["verdict"].as_str()), (1, Some("refused")));
 }
 
 /// What happens to a response: gets the requested path and the whole response, and returns how long
@@ -336,13 +336,13 @@ fn whatever_goes_wrong_over_http_is_caught_and_named() {
                 scope.spawn(move || {
                     let url = format!("http://{}/{film}.m3u8", between(server, deed));
                     let patience = if name == "falls silent" { "2" } else { "10" };
-                    let (told_code, printed, told) = yardstick(&[
+                    let (told_code, printed, report) = yardstick(&[
                         &url,
                         against,
                         "--buffer=1",
                         &format!("--patience={patience}"),
                     ]);
-                    let named = faults(&told);
+                    let named = faults(&report);
                     let right = match fault {
                         Some(fault) => named.contains(&fault),
                         None => named.is_empty(),

@@ -47,10 +47,10 @@ fn gstreamer(path: &Path) -> ((Ended, Ports), String) {
     ((server, ports), format!("rtsp://{address}/film0"))
 }
 
-fn count(told: &Value, what: &str) -> u64 {
-    told[what]
+fn count(report: &Value, what: &str) -> u64 {
+    report[what]
         .as_u64()
-        .unwrap_or_else(|| panic!("{what}: {told:#}"))
+        .unwrap_or_else(|| panic!("{what}: {report:#}"))
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn many_viewers_pause_and_seek_and_each_gets_every_packet() {
     let films = library(&["progressive", "faststart"]);
     let server = Server::start(films.path());
     let url = |name| format!("rtsp://{}/{name}", server.rtsp);
-    let (code, printed, told) = yardstick(&[
+    let (code, printed, report) = yardstick(&[
         &url("progressive"),
         &url("faststart"),
         "--clients=40",
@@ -70,16 +70,16 @@ fn many_viewers_pause_and_seek_and_each_gets_every_packet() {
         // The machine may be busy: this is about packets, not times.
         "--buffer=60",
     ]);
-    assert_eq!((code, count(&told, "lost")), (0, 0), "{printed}");
+    assert_eq!((code, count(&report, "lost")), (0, 0), "{printed}");
     assert!(printed.contains("40 viewers: played well"), "{printed}");
-    assert_eq!(count(&told, "admitted"), 40);
-    let each = told["each"].as_array().expect("stories");
+    assert_eq!(count(&report, "admitted"), 40);
+    let each = report["each"].as_array().expect("stories");
     let did = |what: &str| {
         let does = |viewer: &&Value| viewer["events"].to_string().contains(what);
         each.iter().filter(does).count()
     };
     for deed in ["pauses", "goes on", "seeks", "fast play"] {
-        assert!(did(deed) > 0, "nobody {deed}: {told:#}");
+        assert!(did(deed) > 0, "nobody {deed}: {report:#}");
     }
     let watched = |name: &str| {
         let watches = |viewer: &&Value| {
@@ -124,16 +124,16 @@ fn viewers_of_several_addresses_begin_again_until_the_run_is_over() {
 #[test]
 fn gstreamers_server_is_measured_like_any_other() {
     let (_server, url) = gstreamer(&film("progressive").path);
-    let (code, printed, told) = yardstick(&[
+    let (code, printed, report) = yardstick(&[
         &url,
         "--clients=8",
         "--pause=40",
         "--seek=40",
         "--buffer=60",
     ]);
-    assert_eq!((code, count(&told, "lost")), (0, 0), "{printed}");
-    assert_eq!(count(&told, "admitted"), 8);
-    assert!(count(&told, "packets") > 8 * 100, "{told:#}");
+    assert_eq!((code, count(&report, "lost")), (0, 0), "{printed}");
+    assert_eq!(count(&report, "admitted"), 8);
+    assert!(count(&report, "packets") > 8 * 100, "{report:#}");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn those_who_find_nothing_are_refused_and_it_is_told_why() {
     let server = Server::start(films.path());
     let there = format!("rtsp://{}/progressive", server.rtsp);
     let missing = format!("rtsp://{}/missing", server.rtsp);
-    let (code, printed, told) = yardstick(&[
+    let (code, printed, report) = yardstick(&[
         &there,
         &missing,
         "--arrivals=burst:20",
@@ -150,9 +150,9 @@ fn those_who_find_nothing_are_refused_and_it_is_told_why() {
         "--buffer=60",
     ]);
     assert_eq!(code, 1, "{printed}");
-    let (admitted, refused) = (count(&told, "admitted"), count(&told, "refused"));
+    let (admitted, refused) = (count(&report, "admitted"), count(&report, "refused"));
     assert!(admitted > 0 && refused > 0, "{printed}");
-    assert_eq!((admitted + refused, count(&told, "harmed")), (20, 0));
+    assert_eq!((admitted + refused, count(&report, "harmed")), (20, 0));
     assert!(printed.contains("404"), "{printed}");
 }
 
@@ -180,15 +180,15 @@ fn viewers_of_a_trace_come_as_it_says_each_with_sockets_of_their_own_where_strea
     let trace = dir.path().join("trace.csv");
     std::fs::write(&trace, "# as it was\n0,1,1\n0.3,2,1\n0.3,2,0.5\n0.6,1\n").expect("a trace");
     let url = |name| format!("rtsp://{}/{name}", between.address);
-    let (code, printed, told) = yardstick(&[
+    let (code, printed, report) = yardstick(&[
         &url("progressive"),
         &url("faststart"),
         &format!("--arrivals=trace:{}", trace.display()),
         "--watch=2s",
         "--buffer=60",
     ]);
-    assert_eq!((code, count(&told, "lost")), (0, 0), "{printed}");
-    let each = told["each"].as_array().expect("stories");
+    assert_eq!((code, count(&report, "lost")), (0, 0), "{printed}");
+    let each = report["each"].as_array().expect("stories");
     let films: Vec<&str> = each
         .iter()
         .filter_map(|viewer| viewer["url"].as_str()?.rsplit('/').next())
@@ -201,7 +201,7 @@ fn viewers_of_a_trace_come_as_it_says_each_with_sockets_of_their_own_where_strea
         let at = |what: &str| each[number][what].as_f64().expect("a time");
         at("left_s") - at("came_s")
     };
-    assert!(watched(2) < watched(3), "{told:#}");
+    assert!(watched(2) < watched(3), "{report:#}");
     for (viewer, least) in each.iter().zip([40, 40, 20, 60]) {
         assert!(viewer["packets"].as_u64() > Some(least), "{viewer:#}");
     }
@@ -211,7 +211,7 @@ fn viewers_of_a_trace_come_as_it_says_each_with_sockets_of_their_own_where_strea
 fn viewers_over_tcp_pause_and_seek_too() {
     let films = library(&["progressive"]);
     let server = Server::start(films.path());
-    let (code, printed, told) = yardstick(&[
+    let (code, printed, report) = yardstick(&[
         &format!("rtsp://{}/progressive", server.rtsp),
         "--tcp",
         "--clients=20",
@@ -222,9 +222,9 @@ fn viewers_over_tcp_pause_and_seek_too() {
         "--fast-play=20",
         "--buffer=60",
     ]);
-    assert_eq!((code, count(&told, "lost")), (0, 0), "{printed}");
-    assert_eq!(count(&told, "admitted"), 20);
-    let each = told["each"].as_array().expect("stories");
+    assert_eq!((code, count(&report, "lost")), (0, 0), "{printed}");
+    assert_eq!(count(&report, "admitted"), 20);
+    let each = report["each"].as_array().expect("stories");
     assert!(
         each.iter()
             .all(|viewer| viewer["protocol"] == "RTSP over TCP")
@@ -237,7 +237,7 @@ fn viewers_over_tcp_pause_and_seek_too() {
 
 /// Searches for the limit of a server; returns it, and the output.
 fn limit(url: &str) -> (Option<f64>, String) {
-    let (_, printed, told) = yardstick(&[
+    let (_, printed, report) = yardstick(&[
         url,
         "--find-limit=20",
         "--runs=1",
@@ -246,7 +246,7 @@ fn limit(url: &str) -> (Option<f64>, String) {
         "--watch=1s",
         "--buffer=60",
     ]);
-    (told["limit"].as_f64(), printed)
+    (report["limit"].as_f64(), printed)
 }
 
 #[test]
@@ -370,9 +370,9 @@ fn vlcs_server_is_measured_like_any_other() {
             "VLC's server does not answer"
         );
         let against = format!("--against={}", source.display());
-        let (_, printed, told) = yardstick(&[&url, &against, "--duration=4", "--buffer=60"]);
-        assert_eq!(count(&told, "lost"), 0, "{printed}");
-        assert!(count(&told, "packets") > 50, "{printed}");
+        let (_, printed, report) = yardstick(&[&url, &against, "--duration=4", "--buffer=60"]);
+        assert_eq!(count(&report, "lost"), 0, "{printed}");
+        assert!(count(&report, "packets") > 50, "{printed}");
         // Its sender reports for audio and video are inaccurate, sometimes by so much that it is a
         // fault.
         let mut faults = printed.lines().filter(|line| line.contains('✗'));

@@ -17,7 +17,7 @@
 //! | file | content |
 //! |---|---|
 //! | `desk/` | the desk: reservations, admitted viewers, the choice of those who have to leave |
-//! | `curves.rs` | the needs of films, and the curves that the policy makes of them |
+//! | `curves/` | the needs of films, and the curves that the policy makes of them |
 //! | `following.rs` | viewers who find in memory what another viewer had read |
 //! | `sharing.rs` | viewers who hold the same blocks |
 //! | `unplayed.rs` | sessions that have not asked for media yet, and the order in which they end |

@@ -83,14 +83,14 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         .status()
         .context("starting the yardstick (taskset is in util-linux)")?;
     let server_cpu = server.cpu_seconds()? - before;
-    let text = std::fs::read_to_string(&story).context("the yardstick told nothing")?;
-    let told = serde_json::from_str(&text)?;
-    report(args, &told, server_cpu)
+    let text = std::fs::read_to_string(&story).context("the yardstick reported nothing")?;
+    let measured = serde_json::from_str(&text)?;
+    report(args, &measured, server_cpu)
 }
 
 /// Draws the use of the yardstick's core and the received rate, second by second.
-fn chart(args: &Args, told: &Value) -> String {
-    let samples = told["samples"].as_array();
+fn chart(args: &Args, measured: &Value) -> String {
+    let samples = measured["samples"].as_array();
     let points = |what: fn(&Value) -> f64| {
         let samples = samples.into_iter().flatten();
         let point = |sample: &Value| (sample["at_s"].as_f64().unwrap_or(0.0), what(sample));
@@ -118,9 +118,9 @@ fn chart(args: &Args, told: &Value) -> String {
     )
 }
 
-fn report(args: &Args, told: &Value, server_cpu: f64) -> anyhow::Result<Report> {
+fn report(args: &Args, measured: &Value, server_cpu: f64) -> anyhow::Result<Report> {
     let number = |value: &Value, what: &str| value[what].as_f64().unwrap_or(0.0);
-    let samples = told["samples"].as_array().context("no samples")?;
+    let samples = measured["samples"].as_array().context("no samples")?;
     // Whole seconds in which all viewers are present.
     let there: Vec<&Value> = samples
         .iter()
@@ -131,8 +131,8 @@ fn report(args: &Args, told: &Value, server_cpu: f64) -> anyhow::Result<Report> 
         !judged.is_empty(),
         "never were all {} viewers there: {} of them came, {} were refused",
         args.viewers,
-        told["viewers"],
-        told["refused"]
+        measured["viewers"],
+        measured["refused"]
     );
     let mean = |what: &str| {
         judged
@@ -159,13 +159,13 @@ fn report(args: &Args, told: &Value, server_cpu: f64) -> anyhow::Result<Report> 
         .spread(cores[0], cores[cores.len() - 1]),
         Figure::at_most(
             "timing_error_p99_ms",
-            number(told, "timing_error_p99_ms"),
+            number(measured, "timing_error_p99_ms"),
             "ms",
             0.2,
         ),
         Figure::at_most(
             "packets_without_room",
-            number(told, "dropped_here"),
+            number(measured, "dropped_here"),
             "packets",
             0.0,
         ),
@@ -176,7 +176,7 @@ fn report(args: &Args, told: &Value, server_cpu: f64) -> anyhow::Result<Report> 
         ("server_late_p999_ms", "late_p999_ms", "ms"),
         ("server_late_max_ms", "late_max_ms", "ms"),
     ] {
-        let value = number(told, what);
+        let value = number(measured, what);
         report.figures.push(Figure::without_goal(id, value, unit));
     }
     for what in [
@@ -191,7 +191,7 @@ fn report(args: &Args, told: &Value, server_cpu: f64) -> anyhow::Result<Report> 
         "late_max_ms",
         "cpu_s",
     ] {
-        report.details.insert(what.into(), told[what].clone());
+        report.details.insert(what.into(), measured[what].clone());
     }
     report
         .details
@@ -208,15 +208,15 @@ fn report(args: &Args, told: &Value, server_cpu: f64) -> anyhow::Result<Report> 
         ),
         format!(
             "  the server on the other core: {} packets lost, lateness p99 {:.2} ms, p99.9 {:.2}, greatest {:.2}; {} of {} viewers harmed",
-            told["lost"],
-            number(told, "late_p99_ms"),
-            number(told, "late_p999_ms"),
-            number(told, "late_max_ms"),
-            told["harmed"],
-            told["viewers"]
+            measured["lost"],
+            number(measured, "late_p99_ms"),
+            number(measured, "late_p999_ms"),
+            number(measured, "late_max_ms"),
+            measured["harmed"],
+            measured["viewers"]
         ),
     ];
     report.page = format!("![the yardstick's core over time]({CHART})\n");
-    report.charts.push((CHART.into(), chart(args, told)));
+    report.charts.push((CHART.into(), chart(args, measured)));
     Ok(report)
 }

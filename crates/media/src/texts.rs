@@ -91,12 +91,11 @@ impl Texts {
 fn document(form: TextForm, mut cues: Vec<Cue>, zero: Nanos) -> Vec<u8> {
     cues.sort_by_key(|cue| cue.start);
     let mut out = Vec::new();
-    let starts: Vec<Nanos> = cues.iter().map(|cue| cue.start).collect();
     let mut number = 0;
     for cue in &cues {
         // Cues that begin at the same time are shown together.
-        let later = starts.partition_point(|start| *start <= cue.start);
-        let next = starts.get(later).copied().unwrap_or(Nanos::MAX);
+        let later = cues.partition_point(|other| other.start <= cue.start);
+        let next = cues.get(later).map_or(Nanos::MAX, |next| next.start);
         let own = next.min(cue.start.saturating_add(LONGEST));
         let end = cue.end.unwrap_or(own).saturating_sub(zero);
         let start = cue.start.saturating_sub(zero).max(0);

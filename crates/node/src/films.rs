@@ -147,7 +147,7 @@ fn require_different(sources: &[SourceConfig]) -> anyhow::Result<()> {
         let address = first.shown();
         anyhow::ensure!(
             known.insert(address),
-            "{address}: two sources have this address: list the films of both in one [[source]]"
+            "{address}: two sources have this address: list the films of both in one [[source]], or name more specific addresses"
         );
     }
     Ok(())

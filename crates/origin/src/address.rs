@@ -245,17 +245,17 @@ mod tests {
             asked.as_str(),
             "https://films.example:8443/a%20b/c%20d/%C3%BC.mp4?key=t0ken&page=2"
         );
-        let told = format!("{address:?}");
-        assert!(!told.contains("s3cr") && !told.contains("t0ken"), "{told}");
+        let text = format!("{address:?}");
+        assert!(!text.contains("s3cr") && !text.contains("t0ken"), "{text}");
         for wrong in [
             "ftp://ann:s3cret@h/x",
             "http://ann:s3cret@/x?t0ken",
             "http://ann:s3cret@h:99999/",
         ] {
-            let told = Address::parse(wrong).unwrap_err().to_string();
+            let text = Address::parse(wrong).unwrap_err().to_string();
             assert!(
-                !told.contains("s3cret") && !told.contains("t0ken"),
-                "{told}"
+                !text.contains("s3cret") && !text.contains("t0ken"),
+                "{text}"
             );
         }
     }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::address::Address;
 use crate::secret::Secret;
-use crate::web::{build, choose_cryptography, told};
+use crate::web::{build, choose_cryptography, described};
 
 /// Timeout for an answer.
 const WAIT: Duration = Duration::from_secs(30);
@@ -45,7 +45,7 @@ impl Api {
                 .timeout(WAIT)
         });
         Ok(Api {
-            client: client.map_err(|error| told(&error))?,
+            client: client.map_err(|error| described(&error))?,
             address,
             token,
         })
@@ -85,7 +85,7 @@ impl Api {
 
     async fn ask(&self, request: RequestBuilder) -> Result<String, String> {
         let shown = self.address.shown();
-        let failed = |error| format!("{shown}: {}", told(&error));
+        let failed = |error| format!("{shown}: {}", described(&error));
         let answer = request.send().await.map_err(failed)?;
         let status = answer.status();
         let text = answer.text().await.map_err(failed)?;

@@ -25,7 +25,7 @@ pub(crate) struct Probed {
     /// Ids of the Reelway servers through which it comes, the nearest first.
     pub via: Vec<String>,
     /// Its state as a recording.
-    pub told: RecordingStatus,
+    pub status: RecordingStatus,
 }
 
 impl Endpoint {
@@ -55,13 +55,17 @@ impl Endpoint {
     pub async fn probe(&self, path: &str) -> Result<Probed, Fault> {
         Ok(match self {
             Endpoint::Web(web) => {
-                let (version, via, told) = web.probe(path).await?;
-                Probed { version, via, told }
+                let (version, via, status) = web.probe(path).await?;
+                Probed {
+                    version,
+                    via,
+                    status,
+                }
             }
             Endpoint::S3(s3) => Probed {
                 version: s3.probe(path).await?,
                 via: Vec::new(),
-                told: RecordingStatus::default(),
+                status: RecordingStatus::default(),
             },
         })
     }

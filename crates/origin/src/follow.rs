@@ -17,7 +17,7 @@ use crate::version::Version;
 impl Inner {
     /// Returns the time until the next look; `every` is the time between two fetches of the list.
     pub fn patience(&self, every: Duration) -> Duration {
-        let growing = self.films().values().any(|known| known.told.soon);
+        let growing = self.films().values().any(|known| known.status.soon);
         self.at_rounds(|rounds, _| {
             rounds.every = every;
             rounds.patience(growing)
@@ -33,7 +33,7 @@ impl Inner {
         }
         let soon: Vec<Known> = {
             let films = self.films();
-            let growing = films.iter().filter(|(_, known)| known.told.soon);
+            let growing = films.iter().filter(|(_, known)| known.status.soon);
             let all = growing.map(|(path, _)| path.clone()).collect();
             let turn = self.at_rounds(|rounds, _| rounds.turn(all));
             turn.iter()

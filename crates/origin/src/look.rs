@@ -128,7 +128,7 @@ impl Inner {
             .map(|known| {
                 let film = &known.film;
                 let said = (known.file.as_str(), &known.via[..], &known.subtitles[..]);
-                let version = (film.identity, known.told);
+                let version = (film.identity, known.status);
                 self.found(&film.address, said, version, None)
             })
             .collect();
@@ -165,7 +165,7 @@ impl Inner {
         &self,
         address: &Path,
         (file, via, subtitles): (&str, &[String], &[Beside]),
-        (identity, told): (FileIdentity, RecordingStatus),
+        (identity, status): (FileIdentity, RecordingStatus),
         problem: Option<String>,
     ) -> FoundFilm {
         FoundFilm {
@@ -177,7 +177,7 @@ impl Inner {
             identity,
             via: via.to_vec(),
             subtitles: beside::files(subtitles),
-            said: identity.of_recording().map(|_| told.said),
+            said: identity.of_recording().map(|_| status.said),
             problem,
             closed: None,
         }
@@ -238,9 +238,9 @@ impl Inner {
                         .collect()
                 }
                 (Wanted::Listed, Endpoint::Web(web)) => {
-                    let told = told_by_reelway(web, &self.source.config.own_id).await?;
-                    self.note_version(told.as_ref().map(|(_, version)| version.as_str()));
-                    match told {
+                    let listing = listed_by_reelway(web, &self.source.config.own_id).await?;
+                    self.note_version(listing.as_ref().map(|(_, version)| version.as_str()));
+                    match listing {
                         Some((listed, _)) => listed,
                         None => {
                             let (found, left_out) = folders::films(web).await?;
@@ -307,7 +307,7 @@ impl Inner {
                 true => known.via.clone(),
                 false => listed.via.clone(),
             };
-            let found = found(&via, (known.film.identity, known.told), None);
+            let found = found(&via, (known.film.identity, known.status), None);
             let known = Known {
                 via,
                 subtitles: listed.subtitles.clone(),
@@ -327,7 +327,7 @@ impl Inner {
             Some(version) => Ok(Probed {
                 version,
                 via: Vec::new(),
-                told: RecordingStatus::default(),
+                status: RecordingStatus::default(),
             }),
             None => self.source.probe(endpoint, &listed.path).await,
         };
@@ -336,14 +336,18 @@ impl Inner {
             has_answered.store(true, Ordering::Relaxed);
         }
         let judged = match probed {
-            Ok(Probed { version, via, told }) => self
+            Ok(Probed {
+                version,
+                via,
+                status,
+            }) => self
                 .judge(endpoint, &listed.path, &address, version, known.as_ref())
                 .await
-                .map(|film| (film, via, told)),
+                .map(|film| (film, via, status)),
             Err(fault) => Err(fault),
         };
         match (judged, known) {
-            (Ok((film, said, told)), _) => {
+            (Ok((film, said, status)), _) => {
                 let identity = film.identity;
                 // The list has the way of films whose answers lack it: those of servers that do not
                 // send `Via`.
@@ -352,9 +356,9 @@ impl Inner {
                 } else {
                     listed.via.clone()
                 };
-                let found = found(&via, (identity, told), None);
+                let found = found(&via, (identity, status), None);
                 let known = Known {
-                    told,
+                    status,
                     film,
                     file: listed.file.clone(),
                     hint: listed.hint.clone(),
@@ -416,7 +420,10 @@ impl Inner {
 }
 
 /// The films of another Reelway server, and its version; `None` if the server is something else.
-async fn told_by_reelway(web: &Web, own_id: &str) -> Result<Option<(Vec<Entry>, String)>, String> {
+async fn listed_by_reelway(
+    web: &Web,
+    own_id: &str,
+) -> Result<Option<(Vec<Entry>, String)>, String> {
     let (mut listed, mut version) = (Vec::new(), String::new());
     let mut room = MOST_BESIDE;
     for page in 1.. {
@@ -433,15 +440,15 @@ async fn told_by_reelway(web: &Web, own_id: &str) -> Result<Option<(Vec<Entry>, 
             }
             Err(fault) => return Err(fault.to_string()),
         };
-        let Ok(told) = serde_json::from_str::<Page>(&text) else {
+        let Ok(answer) = serde_json::from_str::<Page>(&text) else {
             return Ok(None);
         };
-        if !own_id.is_empty() && told.node == own_id {
+        if !own_id.is_empty() && answer.node == own_id {
             return Err("that is this server itself".to_owned());
         }
-        version = told.version;
-        let films = told.films.iter().filter_map(|film| {
-            let via = via::allowed(film.via(&told.node), own_id).ok()?;
+        version = answer.version;
+        let films = answer.films.iter().filter_map(|film| {
+            let via = via::allowed(film.via(&answer.node), own_id).ok()?;
             Some((film.film()?, via, film.subtitles(&mut room)))
         });
         listed.extend(films.map(|((path, file, hint), via, subtitles)| Entry {
@@ -454,7 +461,7 @@ async fn told_by_reelway(web: &Web, own_id: &str) -> Result<Option<(Vec<Entry>, 
         }));
         // The number of films that a server reports does not bound what it sends.
         let has_sent = (page * lists::PER_PAGE).max(listed.len());
-        if told.films.is_empty() || has_sent >= told.total || has_sent > MOST_FILMS {
+        if answer.films.is_empty() || has_sent >= answer.total || has_sent > MOST_FILMS {
             break;
         }
     }

@@ -82,7 +82,7 @@ pub(crate) struct Known {
     /// Subtitle files beside it.
     pub subtitles: Vec<Beside>,
     /// Its state as a recording.
-    pub told: RecordingStatus,
+    pub status: RecordingStatus,
 }
 
 impl Origin {
@@ -199,7 +199,7 @@ fn recall(source: &Source, listing: &mut ListingFile) -> HashMap<PathBuf, Known>
                 hint: listed.hint,
                 via: listed.via,
                 subtitles: listed.subtitles,
-                told: RecordingStatus::default(),
+                status: RecordingStatus::default(),
             };
             (address, known)
         })
@@ -365,7 +365,7 @@ impl BlockSource for OpenFilm {
                 .source
                 .read(&self.film, range.clone(), into, deadline)
                 .await;
-            fill.finish(result.map_err(|fault| inner.told(&self.film, range.start, fault)));
+            fill.finish(result.map_err(|fault| inner.read_error(&self.film, range.start, fault)));
         });
     }
 }
@@ -462,7 +462,7 @@ impl Inner {
     }
 
     /// Converts a fault for the store.
-    fn told(&self, film: &Film, offset: u64, fault: Fault) -> ReadError {
+    fn read_error(&self, film: &Film, offset: u64, fault: Fault) -> ReadError {
         let path = film.address.clone();
         match fault {
             Fault::Changed(_) => {

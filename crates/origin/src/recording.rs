@@ -24,7 +24,7 @@ pub(crate) struct Recording {
     pub edition: String,
     /// Size in bytes of the version that the answer belongs to.
     pub size: u64,
-    pub told: RecordingStatus,
+    pub status: RecordingStatus,
 }
 
 /// The part of it that may change from one request to the next.
@@ -61,7 +61,7 @@ pub(crate) fn parse(header: &str) -> Option<Recording> {
     is_sound.then_some(Recording {
         edition: edition.to_owned(),
         size: value("size")?.parse().ok()?,
-        told: RecordingStatus {
+        status: RecordingStatus {
             said: Said {
                 began,
                 grows: is("grows"),
@@ -79,13 +79,13 @@ mod tests {
     fn what_is_said_of_a_recording_is_read_in_any_order() {
         let plain = parse("edition=1f, size=7").unwrap();
         assert_eq!((plain.edition.as_str(), plain.size), ("1f", 7));
-        assert_eq!(plain.told, RecordingStatus::default());
+        assert_eq!(plain.status, RecordingStatus::default());
         let all = parse("grows,began=1500, new=x, soon , size=7,edition=1f").unwrap();
         let said = Said {
             began: Some(Real::from_nanos(1_500_000_000)),
             grows: true,
         };
-        assert_eq!(all.told, RecordingStatus { said, soon: true });
+        assert_eq!(all.status, RecordingStatus { said, soon: true });
         assert_eq!(all.edition, "1f");
     }
 

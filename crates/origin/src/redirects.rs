@@ -184,13 +184,13 @@ mod tests {
         ] {
             assert!(matches!(judge(from, to), Err(Refused::Foreign(_))), "{to}");
         }
-        let told = judge(from, "http://ann:s3cret@evil.example:81/s3cret?s3cret").unwrap_err();
-        let told = told.to_string();
+        let text = judge(from, "http://ann:s3cret@evil.example:81/s3cret?s3cret").unwrap_err();
+        let text = text.to_string();
         assert!(
-            told.contains("evil.example:81") && told.contains("redirects = "),
-            "{told}"
+            text.contains("evil.example:81") && text.contains("redirects = "),
+            "{text}"
         );
-        assert!(!told.contains("s3cret"), "{told}");
+        assert!(!text.contains("s3cret"), "{text}");
         // If the host that was asked is not a web server's address of the source, as with S3, it
         // may redirect to itself.
         let endpoint = "http://s3.example:9000/bucket/key";

@@ -75,7 +75,7 @@ impl Web {
                 .redirect(hosts.clone().policy())
                 .referer(false)
         })
-        .map_err(|error| told(&error))?;
+        .map_err(|error| described(&error))?;
         Ok(Web {
             client,
             address,
@@ -98,7 +98,7 @@ impl Web {
         match tokio::time::timeout(self.stall, request.send()).await {
             Ok(answer) => answer.map_err(|error| match redirects::refused(&error) {
                 Some(refused) => Fault::Redirected(refused.to_string()),
-                None => Fault::Broken(told(&error)),
+                None => Fault::Broken(described(&error)),
             }),
             Err(_) => Err(Fault::Stalled(self.stall)),
         }
@@ -120,7 +120,7 @@ impl Web {
         Ok((
             version,
             via,
-            recording.map_or(RecordingStatus::default(), |said| said.told),
+            recording.map_or(RecordingStatus::default(), |said| said.status),
         ))
     }
 
@@ -171,7 +171,7 @@ impl Web {
 
     async fn chunk(&self, answer: &mut Response) -> Result<Option<bytes::Bytes>, Fault> {
         match tokio::time::timeout(self.stall, answer.chunk()).await {
-            Ok(chunk) => chunk.map_err(|error| Fault::Broken(told(&error))),
+            Ok(chunk) => chunk.map_err(|error| Fault::Broken(described(&error))),
             Err(_) => Err(Fault::Stalled(self.stall)),
         }
     }
@@ -275,7 +275,7 @@ fn conditions(version: &Version, range: &Range<u64>) -> HeaderMap {
 
 /// Describes an error of reqwest without the address, which may hold a secret, and with the
 /// innermost cause, which says most.
-pub(crate) fn told(error: &reqwest::Error) -> String {
+pub(crate) fn described(error: &reqwest::Error) -> String {
     let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(error);
     let mut deepest = None;
     while let Some(inner) = cause {

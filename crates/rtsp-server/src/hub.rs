@@ -32,7 +32,7 @@ type Heard = (String, Said);
 /// The channels on which streams and the register report events.
 #[derive(Clone)]
 struct Ears {
-    told: mpsc::UnboundedSender<Notice>,
+    notices: mpsc::UnboundedSender<Notice>,
     heard: mpsc::Sender<Heard>,
 }
 
@@ -43,9 +43,9 @@ impl Ears {
         match event {
             StreamEvent::Ended => {
                 let at = reelway_clock::now();
-                drop(self.told.send(Notice::Finished(session, at)));
+                drop(self.notices.send(Notice::Finished(session, at)));
             }
-            StreamEvent::Failed(reason) => drop(self.told.send(Notice::Failed(session, reason))),
+            StreamEvent::Failed(reason) => drop(self.notices.send(Notice::Failed(session, reason))),
             StreamEvent::Report(report) => {
                 let reported = Reported {
                     lost: report.lost,
@@ -101,7 +101,7 @@ struct Viewer {
 
 /// The receiving ends of [`Ears`].
 pub(crate) struct News {
-    told: mpsc::UnboundedReceiver<Notice>,
+    notices: mpsc::UnboundedReceiver<Notice>,
     heard: mpsc::Receiver<Heard>,
 }
 
@@ -116,7 +116,7 @@ impl Hub {
         settings: impl Fn() -> Settings + Send + Sync + 'static,
         services: Services,
     ) -> (Hub, News) {
-        let (told, told_receiver) = mpsc::unbounded_channel();
+        let (notices, receiver) = mpsc::unbounded_channel();
         let (heard, heard_receiver) = mpsc::channel(MOST_HEARD);
         let hub = Hub {
             machine: Mutex::new(Machine::new(settings())),
@@ -124,10 +124,10 @@ impl Hub {
             services,
             doors: Mutex::default(),
             viewers: Mutex::default(),
-            ears: Ears { told, heard },
+            ears: Ears { notices, heard },
         };
         let news = News {
-            told: told_receiver,
+            notices: receiver,
             heard: heard_receiver,
         };
         (hub, news)
@@ -318,9 +318,9 @@ impl Hub {
                 )
             }
             Job::Admit(newcomer) => {
-                let (watch, told) = (Arc::new(Watch::default()), self.ears.told.clone());
+                let (watch, notices) = (Arc::new(Watch::default()), self.ears.notices.clone());
                 let on_end = move |name: &str, reason: &EndReason| {
-                    drop(told.send(Notice::Ended(name.to_owned(), reason.told())));
+                    drop(notices.send(Notice::Ended(name.to_owned(), reason.told())));
                 };
                 let session = match self.services.admit(*newcomer, &watch, on_end) {
                     Ok(session) => session,
@@ -428,10 +428,10 @@ impl Hub {
     /// Processes the events of streams and the register, for ever.
     pub async fn listen(&self, news: &tokio::sync::Mutex<News>) {
         let mut news = news.lock().await;
-        let News { told, heard } = &mut *news;
+        let News { notices, heard } = &mut *news;
         let tells = async {
-            while let Some(told) = told.recv().await {
-                let event = match told {
+            while let Some(notice) = notices.recv().await {
+                let event = match notice {
                     Notice::Finished(session, at) => Event::Finished { session, at },
                     Notice::Failed(session, reason) => Event::Failed { session, reason },
                     Notice::Ended(session, words) => Event::Ended { session, words },

@@ -173,11 +173,11 @@ fn players_follow_to_the_edge_that_has_the_film() {
     }
     let seconds = Duration::from_secs(60);
     let ran = run(scripted("rtspsrc.py", &rtsp, "udp", &["play:3"]), seconds).expect("GStreamer");
-    let told = String::from_utf8_lossy(&ran.out).into_owned();
-    let shown = told.matches("\"frame\": \"video\"").count();
-    assert!(shown > 20, "GStreamer showed {shown} pictures\n{told}");
-    let (code, printed, told) = yardstick(&[&rtsp, "--duration", "3"]);
-    assert_eq!((code, &told["lost"]), (0, &0.into()), "{printed}");
+    let report = String::from_utf8_lossy(&ran.out).into_owned();
+    let shown = report.matches("\"frame\": \"video\"").count();
+    assert!(shown > 20, "GStreamer showed {shown} pictures\n{report}");
+    let (code, printed, report) = yardstick(&[&rtsp, "--duration", "3"]);
+    assert_eq!((code, &report["lost"]), (0, &0.into()), "{printed}");
     let sent = |edge: &Server| sum(edge, "reelway_rtp_sent_bytes_total");
     assert_eq!(sent(asked), 0.0, "all of it came from the other edge");
     assert!(sent(at) > 0.0);
@@ -211,10 +211,10 @@ fn a_film_with_many_viewers_is_played_from_several_edges_and_none_has_much_more_
             .collect();
         (each.iter().sum::<u64>() == 30).then_some(each)
     });
-    let (code, printed, told) = viewers.join().expect("the viewers");
+    let (code, printed, report) = viewers.join().expect("the viewers");
     assert_eq!(code, 0, "{printed}");
     assert_eq!(
-        (&told["admitted"], &told["lost"]),
+        (&report["admitted"], &report["lost"]),
         (&30.into(), &0.into()),
         "{printed}"
     );
@@ -257,7 +257,7 @@ fn fill(edge: &Server, title: &str) -> std::thread::JoinHandle<[u64; 3]> {
     // They are not redirected.
     let url = format!("{}?moved", edge.rtsp_url(title));
     std::thread::spawn(move || {
-        let (_, printed, told) = yardstick(&[
+        let (_, printed, report) = yardstick(&[
             &url,
             "--clients=40",
             "--arrivals=burst:40",
@@ -265,7 +265,7 @@ fn fill(edge: &Server, title: &str) -> std::thread::JoinHandle<[u64; 3]> {
             "--buffer=200",
         ]);
         println!("{printed}");
-        ["admitted", "refused", "harmed"].map(|what| told[what].as_u64().expect("a number"))
+        ["admitted", "refused", "harmed"].map(|what| report[what].as_u64().expect("a number"))
     })
 }
 

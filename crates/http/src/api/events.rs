@@ -56,7 +56,7 @@ pub(crate) struct Events {
     /// Films that changed since the last update.
     films: Mutex<BTreeSet<String>>,
     /// Locked while texts are made, by threads that may wait.
-    told: Mutex<KnownSessions>,
+    known: Mutex<KnownSessions>,
     /// Locked only briefly.
     texts: Mutex<Texts>,
     /// Locked by the task that makes the full text; the others wait for it.
@@ -98,7 +98,7 @@ impl Events {
             limits: Limits::new(most, most.div_ceil(2)),
             most,
             films: Mutex::default(),
-            told: Mutex::default(),
+            known: Mutex::default(),
             texts: Mutex::default(),
             making: Arc::default(),
             refused: AtomicU64::new(0),
@@ -134,13 +134,13 @@ impl Events {
 
     /// Remakes the full text. Takes long.
     fn renew(&self, overview: &Overview) {
-        let mut told = lock(&self.told);
+        let mut known = lock(&self.known);
         if self.count() == 0 {
             // No listener needs to learn what changed meanwhile.
-            *told = KnownSessions::default();
-            told.look(&overview.status.sessions.in_order(), usize::MAX);
+            *known = KnownSessions::default();
+            known.look(&overview.status.sessions.in_order(), usize::MAX);
         }
-        let mut pieces = told.in_full();
+        let mut pieces = known.in_full();
         pieces.push(Piece::event("node", &Node::of(overview)));
         *lock(&self.texts) = Texts {
             first: Some(pieces.into()),
@@ -150,7 +150,7 @@ impl Events {
 
     /// Sends the changes, and the `node` event if it is `due`. Takes long.
     fn look(&self, overview: &Overview, films: BTreeSet<String>, due: bool) {
-        let mut told = lock(&self.told);
+        let mut known = lock(&self.known);
         let mut pieces = Vec::new();
         let (mut changed, mut bytes) = (Vec::new(), 0);
         for film in films {
@@ -165,7 +165,8 @@ impl Events {
             pieces.push(Changed::event(&mut changed));
         }
         pieces.extend(
-            told.look(&overview.status.sessions.in_order(), TOLD)
+            known
+                .look(&overview.status.sessions.in_order(), TOLD)
                 .pieces(),
         );
         if due {
@@ -201,7 +202,7 @@ impl Events {
 /// Sends an update once a second.
 pub(crate) async fn tell(events: Arc<Events>, overview: Overview) {
     let status = &overview.status;
-    let mut told: Option<(u64, NodeState)> = None;
+    let mut sent: Option<(u64, NodeState)> = None;
     // Updates since there was a session or a change.
     let mut quiet = 0u32;
     loop {
@@ -212,10 +213,10 @@ pub(crate) async fn tell(events: Arc<Events>, overview: Overview) {
             continue;
         }
         let now = (status.sessions.changes(), status.state());
-        let is_quiet = told == Some(now) && status.sessions.is_empty();
+        let is_quiet = sent == Some(now) && status.sessions.is_empty();
         quiet = if is_quiet { quiet.wrapping_add(1) } else { 0 };
         let due = quiet <= FADING || quiet.is_multiple_of(SELDOM);
-        told = Some(now);
+        sent = Some(now);
         let (events, overview) = (events.clone(), overview.clone());
         blocking(move || events.look(&overview, films, due)).await;
     }

@@ -151,8 +151,8 @@ impl KnownSessions {
         others.rotate_left(begin);
         let left = most - added.len();
         let few = left.saturating_sub(urgent.len());
-        let told = few.min(others.len());
-        if let Some((last, _)) = others[..told].last() {
+        let named = few.min(others.len());
+        if let Some((last, _)) = others[..named].last() {
             self.turn = *last;
         }
         let mut changed = Vec::new();
@@ -186,14 +186,14 @@ impl KnownSessions {
                 sessions.push(session.view_at(moment));
                 after = Bound::Excluded(*number);
             }
-            let told = sessions.len();
+            let named = sessions.len();
             let event = Sessions {
                 total,
                 from,
                 sessions,
             };
             pieces.push(Piece::event("sessions", &event));
-            from += told;
+            from += named;
             if from == total {
                 return pieces;
             }
@@ -270,52 +270,52 @@ mod tests {
     fn what_is_new_since_the_last_look_is_told_once() {
         let sessions = Sessions::new(Limits::default());
         let viewers = viewers(&sessions, 3);
-        let mut told = KnownSessions::default();
-        let look = |told: &mut KnownSessions| told.look(&sessions.in_order(), 100);
-        assert_eq!(look(&mut told).added.len(), 3);
-        assert_eq!(look(&mut told), Changes::default());
+        let mut known = KnownSessions::default();
+        let look = |known: &mut KnownSessions| known.look(&sessions.in_order(), 100);
+        assert_eq!(look(&mut known).added.len(), 3);
+        assert_eq!(look(&mut known), Changes::default());
         viewers[1].progress.lock().unwrap().bytes = 7;
         viewers[2].session.end(EndReason::Left);
-        let changes = look(&mut told);
+        let changes = look(&mut known);
         assert_eq!(ids(&changes.changed), [viewers[1].session.id()]);
         assert_eq!(changes.removed, [viewers[2].session.id()]);
-        assert_eq!(look(&mut told), Changes::default());
-        assert!(look(&mut told).pieces().is_empty());
+        assert_eq!(look(&mut known), Changes::default());
+        assert!(look(&mut known).pieces().is_empty());
     }
 
     #[test]
     fn of_many_changes_a_few_are_told_at_a_time_each_in_its_turn_and_new_states_first() {
         let sessions = Sessions::new(Limits::default());
         let viewers = viewers(&sessions, 7);
-        let mut told = KnownSessions::default();
-        assert_eq!(told.look(&sessions.in_order(), 4).added.len(), 4);
-        assert_eq!(told.look(&sessions.in_order(), 4).added.len(), 3);
+        let mut known = KnownSessions::default();
+        assert_eq!(known.look(&sessions.in_order(), 4).added.len(), 4);
+        assert_eq!(known.look(&sessions.in_order(), 4).added.len(), 3);
         let mut seen = Vec::new();
         for bytes in 1..=3 {
             for viewer in &viewers {
                 viewer.progress.lock().unwrap().bytes = bytes;
             }
-            let changes = told.look(&sessions.in_order(), 3);
+            let changes = known.look(&sessions.in_order(), 3);
             assert_eq!(changes.changed.len(), 3);
             seen.extend(changes.changed.into_iter().map(|changed| changed.id));
         }
         let all: Vec<&str> = viewers.iter().map(|viewer| viewer.session.id()).collect();
         assert_eq!(seen[..7], all);
         viewers[6].progress.lock().unwrap().state = State::Playing;
-        let changes = told.look(&sessions.in_order(), 1);
+        let changes = known.look(&sessions.in_order(), 1);
         assert_eq!(ids(&changes.changed), [all[6]]);
     }
 
     #[test]
     fn everything_told_so_far_comes_in_pieces_of_bounded_size() {
         let sessions = Sessions::new(Limits::default());
-        let mut told = KnownSessions::default();
-        let empty = told.in_full();
+        let mut known = KnownSessions::default();
+        let empty = known.in_full();
         assert_eq!(empty.len(), 1);
         assert!(String::from_utf8_lossy(&empty[0].plain).contains("\"total\":0"));
         let _viewers = viewers(&sessions, 450);
-        told.look(&sessions.in_order(), usize::MAX);
-        let pieces = told.in_full();
+        known.look(&sessions.in_order(), usize::MAX);
+        let pieces = known.in_full();
         assert_eq!(pieces.len(), 5);
         let mut read = Vec::new();
         for piece in &pieces {

@@ -160,15 +160,16 @@ fn by_template(
             let ticks: u64 = number_of(*entry, "d")?.ok_or("<S> without d")?;
             let repeated = match number_of::<i64>(*entry, "r")?.unwrap_or(0) {
                 times @ 0.. => times as u64,
+                _ if ticks == 0 => {
+                    return Err("an <S> that repeats a segment without length".into());
+                }
                 // To the next entry, or to the end (ISO/IEC 23009-1 section 5.3.9.6).
                 _ => {
                     let next = entries.get(nth + 1).map(|next| number_of(*next, "t"));
                     let until = next.transpose()?.flatten().or(end);
                     let until = until.ok_or("an <S> that repeats to an end that is not given")?;
-                    let count = until.saturating_sub(time).checked_div(ticks);
-                    let count = count.ok_or("an <S> that repeats a segment without length")?;
-                    let is_whole = count * ticks == until.saturating_sub(time);
-                    count.saturating_sub(u64::from(is_whole))
+                    let segments = until.saturating_sub(time).div_ceil(ticks);
+                    segments.saturating_sub(1)
                 }
             };
             for _ in 0..=repeated {

@@ -83,26 +83,26 @@ pub(super) async fn watch(
     shared: &Shared,
 ) -> ViewerReport {
     let receiver = &shared.receivers[visit.number % shared.receivers.len()];
-    let mut told = ViewerReport::default();
+    let mut report = ViewerReport::default();
     let mut viewer = match begin(visit.number, url, source, shared, receiver).await {
         Ok(viewer) => viewer,
         Err(trouble) => {
-            told.seen = receiver.end(visit.number).await;
-            told.trouble = Some(trouble);
-            return told;
+            report.seen = receiver.end(visit.number).await;
+            report.trouble = Some(trouble);
+            return report;
         }
     };
-    told.trouble = viewer.watch(visit, &mut told.events).await.err();
-    told.short = viewer.short();
-    if told.trouble.is_none() {
+    report.trouble = viewer.watch(visit, &mut report.events).await.err();
+    report.short = viewer.short();
+    if report.trouble.is_none() {
         // If the server does not answer TEARDOWN, it has still served the film.
         let _ = viewer
             .connection
             .request("TEARDOWN", &viewer.base, &[])
             .await;
     }
-    told.seen = receiver.end(visit.number).await;
-    told
+    report.seen = receiver.end(visit.number).await;
+    report
 }
 
 struct Viewer<'a> {
