@@ -333,7 +333,7 @@ fn a_disk_thread_that_panics_fails_the_read_and_reads_again() {
         let words = "reading was ended by a fault of this program";
         patient.server.wait_for_log(&[title, words], LIMIT);
         // Until it runs again, its other reads fail, too, and so do requests for their blocks.
-        let again = |log: String| log.matches("starts again after a panic").count() as u64;
+        let again = |log: String| log.matches("restarts after a panic").count() as u64;
         let runs = || (again(patient.server.log()) >= count).then_some(());
         assert!(wait::until(LIMIT, runs).is_some(), "the thread runs again");
         let metrics = patient.server.get("/metrics").text();

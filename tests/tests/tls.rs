@@ -150,12 +150,12 @@ fn a_renewed_certificate_is_used_without_a_restart_and_a_broken_one_is_not() {
     let renewed = wait::until(LIMIT, || is_trusted().then_some(()));
     renewed.expect("the renewed certificate");
     fs::write(&files.chain, "no certificate").expect("a file");
-    let said = server.wait_for_log(&["connections get the certificate of before"], LIMIT);
+    let said = server.wait_for_log(&["the previous certificate stays in use"], LIMIT);
     assert!(
         said.contains("tls.certificate") && said.contains("no certificate in it"),
         "{said}"
     );
-    curl(&new, &[], &url).expect("the certificate of before");
+    curl(&new, &[], &url).expect("the previous certificate");
 }
 
 #[test]

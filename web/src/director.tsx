@@ -39,7 +39,7 @@ function Page() {
                 </Notice>
               )}
               {status.failover === "fault" && (
-                <Notice kind="problem" title="This director cannot have the address">
+                <Notice kind="problem" title="This director cannot take the address">
                   <p>Its network interface is down.</p>
                 </Notice>
               )}

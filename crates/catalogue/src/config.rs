@@ -6,7 +6,7 @@ use std::time::Duration;
 use reelway_media::IndexOptions;
 
 use crate::counter::CountConfig;
-use crate::growth::ANEW_EVERY;
+use crate::growth::REINDEX_INTERVAL;
 use crate::unsaved::IndexMemory;
 
 /// Which directories make up a library, and where their indexes are kept.
@@ -22,7 +22,7 @@ pub struct DirectoryConfig {
     pub rescan: Duration,
     /// Shortest time between two indexings of a film that grows. A playlist that has not ended must
     /// get a new segment within 1.5 times its longest one (RFC 8216, section 6.2.2).
-    pub anew_every: Duration,
+    pub reindex_interval: Duration,
     /// Size of a read in bytes. A film that lies on its disk in smaller pieces is logged.
     pub block_bytes: u32,
     /// Number of bytes of a film that are indexed first if the film is more than twice as long and
@@ -51,7 +51,7 @@ impl Default for DirectoryConfig {
             index: None,
             memory: IndexMemory::default(),
             rescan: Duration::from_secs(60),
-            anew_every: ANEW_EVERY,
+            reindex_interval: REINDEX_INTERVAL,
             block_bytes: 256 << 10,
             // Ten seconds of reading from a slow disk, and some minutes of film.
             beginning: 1 << 30,

@@ -31,7 +31,7 @@ pub struct First {
 
 /// What another server reports about a recording there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct RecordingReport {
     /// When the first picture was recorded, if the server knows.
     pub began: Option<Real>,
     /// Whether the recording is growing.
@@ -55,13 +55,13 @@ impl First {
     pub fn of_any(
         identity: FileIdentity,
         duration: Nanos,
-        said: Option<Said>,
+        report: Option<RecordingReport>,
         known: Option<First>,
     ) -> Option<First> {
         let Some(lasting) = identity.of_recording() else {
             return known;
         };
-        let began = said.and_then(|said| said.began);
+        let began = report.and_then(|report| report.began);
         let began = began.or(known.map(|first| first.began));
         Some(First {
             identity: lasting,
@@ -99,7 +99,7 @@ impl Growing {
 /// A program that closes a file and reopens it to continue writing does so within this time.
 const OPENED_AGAIN: Duration = Duration::from_secs(2);
 /// Shortest time between two indexings of a film that grows, unless its shelf specifies another.
-pub(crate) const ANEW_EVERY: Duration = Duration::from_secs(5);
+pub(crate) const REINDEX_INTERVAL: Duration = Duration::from_secs(5);
 /// Indexing such a film takes at most 1/`PART` of the time.
 const PART: u32 = 20;
 
@@ -213,15 +213,15 @@ mod tests {
         let mut pace = Pace::default();
         let path = Path::new("/films/recording.ts");
         let at = |seconds: u64| Monotonic::from_nanos(seconds * 1_000_000_000);
-        assert!(pace.is_due(path, at(100), ANEW_EVERY));
+        assert!(pace.is_due(path, at(100), REINDEX_INTERVAL));
         pace.took(path, at(100), Duration::from_millis(10));
-        assert!(!pace.is_due(path, at(104), ANEW_EVERY));
-        assert!(pace.is_due(path, at(105), ANEW_EVERY));
+        assert!(!pace.is_due(path, at(104), REINDEX_INTERVAL));
+        assert!(pace.is_due(path, at(105), REINDEX_INTERVAL));
         assert!(pace.is_due(path, at(102), Duration::from_secs(2)));
         pace.took(path, at(105), Duration::from_secs(3));
-        assert!(!pace.is_due(path, at(164), ANEW_EVERY));
-        assert!(pace.is_due(path, at(165), ANEW_EVERY));
+        assert!(!pace.is_due(path, at(164), REINDEX_INTERVAL));
+        assert!(pace.is_due(path, at(165), REINDEX_INTERVAL));
         pace.retain(|_| false);
-        assert!(pace.is_due(path, at(105), ANEW_EVERY));
+        assert!(pace.is_due(path, at(105), REINDEX_INTERVAL));
     }
 }

@@ -170,7 +170,7 @@ pub(crate) fn index_parts(
     let read = |range: Range<u64>, bytes: &mut Vec<u8>| {
         bytes.resize((range.end - range.start) as usize, 0);
         parts.read_exact_at(bytes, range.start)?;
-        progress.tell(range.end, parts.identity().size);
+        progress.report(range.end, parts.identity().size);
         Ok(())
     };
     let (index, unfinished) = indexed(index_growing(indexer, may_grow, read), path)?;

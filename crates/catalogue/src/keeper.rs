@@ -47,7 +47,7 @@ pub(crate) enum Event {
 pub(crate) struct Keeper {
     shared: Arc<Shared>,
     /// The error of the last look, if it failed, so that each is logged only once.
-    told: Option<String>,
+    reported: Option<String>,
     /// Limits how often growing files are indexed.
     pace: Pace,
     /// Whether a film has grown that is to be indexed again later.
@@ -73,7 +73,7 @@ impl Keeper {
         Keeper {
             large: Large::new(shared.clone(), wake),
             shared,
-            told: None,
+            reported: None,
             pace: Pace::default(),
             growing: false,
             noted: reelway_clock::now(),
@@ -96,7 +96,7 @@ impl Keeper {
                 .any(|entry| self.shared.shelf.may_be_ready_soon(&entry.identity));
             let mut patience = self.shared.shelf.patience(is_unfinished);
             if self.growing {
-                patience = patience.min(self.shared.shelf.anew_every());
+                patience = patience.min(self.shared.shelf.reindex_interval());
             }
             if self.shared.memory.problem().is_some() {
                 patience = patience.min(UNSAVED);
@@ -130,14 +130,14 @@ impl Keeper {
         let looked = self.shared.shelf.look();
         let found = match looked {
             Ok(found) => {
-                self.told = None;
+                self.reported = None;
                 found
             }
             Err(problem) => {
-                if self.told.as_ref() != Some(&problem) {
+                if self.reported.as_ref() != Some(&problem) {
                     warn!("{problem}");
                 }
-                self.told = Some(problem);
+                self.reported = Some(problem);
                 self.shared.looked.store(true, Ordering::Relaxed);
                 return Work::default();
             }
@@ -151,7 +151,7 @@ impl Keeper {
             .map(|named| (named.name, named.set))
             .unzip();
         let mut change = Change::default();
-        let (now, every) = (reelway_clock::now(), self.shared.shelf.anew_every());
+        let (now, every) = (reelway_clock::now(), self.shared.shelf.reindex_interval());
         let grown = self.grown(&names, &found, &large);
         let mut to_index = Vec::new();
         let mut entries = BTreeMap::new();
@@ -248,7 +248,7 @@ impl Keeper {
             memory.retain(directory, |identity| present.contains(identity));
         }
         self.shared.looked.store(true, Ordering::Relaxed);
-        self.shared.tell(&change);
+        self.shared.announce(&change);
         to_index.retain(|(_, found)| !large.has(&found.path, &found.identity));
         Work { to_index }
     }
@@ -297,7 +297,7 @@ impl Keeper {
                 (has_grown.then_some(before)?, summary, growth.first)
             }
         };
-        let first = First::of_any(identity, summary.duration, found.said, first);
+        let first = First::of_any(identity, summary.duration, found.report, first);
         Some(Entry {
             identity,
             first,

@@ -99,7 +99,7 @@ impl Large {
             let disk = reader.disk;
             let started = supervise::thread("reading", move || reader.run());
             if let Err(error) = started {
-                warn!("films that take long are read later, as no thread can be started: {error}");
+                warn!("large films are indexed later, as no thread can be started: {error}");
                 // They are found again at the next look.
                 lock(&self.queue).give_up(disk);
             }
@@ -237,7 +237,7 @@ mod tests {
             identity: FileIdentity::remote_recording(film, 1000, 1),
             via: Vec::new(),
             subtitles: Vec::new(),
-            said: None,
+            report: None,
             problem: None,
             closed: None,
         }

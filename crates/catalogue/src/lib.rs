@@ -47,7 +47,7 @@ pub use counter::CountConfig;
 pub use counting::count_packets;
 pub use directory::Directory;
 pub use entry::{CatalogueError, Entry, Film, Protocols, State, Summary, TrackSummary};
-pub use growth::{First, Growing, Growth, Said};
+pub use growth::{First, Growing, Growth, RecordingReport};
 pub use index_file::{IndexFile, IndexFileError};
 pub use indexing::{IndexingError, index_path, index_path_with_scratch};
 pub use intake::{Destination, Intake};

@@ -170,7 +170,7 @@ impl Shared {
             identity: entry.identity,
             via: entry.via.clone(),
             subtitles: entry.subtitles.clone(),
-            said: None,
+            report: None,
             problem: None,
             closed: None,
         };
@@ -309,7 +309,7 @@ impl Shared {
         self.memory.keep(film, tables, path).map_err(full)
     }
 
-    pub fn tell(&self, change: &Change) {
+    pub fn announce(&self, change: &Change) {
         if !change.changed.is_empty() || !change.replaced.is_empty() {
             for listener in lock(&self.listeners).iter() {
                 // If a listener panics, the others are still notified.

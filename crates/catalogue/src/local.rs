@@ -31,7 +31,7 @@ const COMING: Duration = Duration::from_secs(3600);
 pub(crate) struct Local {
     films: Vec<PathBuf>,
     rescan: Duration,
-    anew_every: Duration,
+    reindex_interval: Duration,
     block_bytes: u64,
     beginning: u64,
     options: IndexOptions,
@@ -70,7 +70,7 @@ impl Local {
         Local {
             films: config.films.clone(),
             rescan: config.rescan,
-            anew_every: config.anew_every,
+            reindex_interval: config.reindex_interval,
             block_bytes: config.block_bytes.into(),
             beginning: config.beginning,
             options: config.options(),
@@ -175,8 +175,8 @@ impl Shelf for Local {
         self.is_large(found) && !lock(&self.recordings).has(&found.path)
     }
 
-    fn anew_every(&self) -> Duration {
-        self.anew_every
+    fn reindex_interval(&self) -> Duration {
+        self.reindex_interval
     }
 
     fn may_be_ready_soon(&self, identity: &FileIdentity) -> bool {

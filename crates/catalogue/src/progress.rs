@@ -11,7 +11,7 @@ pub struct Progress {
 
 impl Progress {
     /// Records that `read` of `of` bytes have been read.
-    pub fn tell(&self, read: u64, of: u64) {
+    pub fn report(&self, read: u64, of: u64) {
         self.of.store(of, Ordering::Relaxed);
         self.read.store(read, Ordering::Relaxed);
     }
@@ -34,10 +34,10 @@ mod tests {
     fn a_share_is_known_once_something_was_read() {
         let progress = Progress::default();
         assert_eq!(progress.share(), None);
-        progress.tell(1, 4);
+        progress.report(1, 4);
         assert_eq!(progress.share(), Some(0.25));
         // The file was truncated meanwhile.
-        progress.tell(9, 4);
+        progress.report(9, 4);
         assert_eq!(progress.share(), Some(1.0));
     }
 }

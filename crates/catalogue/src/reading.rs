@@ -147,10 +147,10 @@ impl Reading<'_> {
         drop(library);
         info!(
             film = name,
-            "plays as far as {} MiB while it is read whole",
+            "can be played up to {} MiB while the rest is indexed",
             identity.size >> 20
         );
-        self.shared.tell(&Change {
+        self.shared.announce(&Change {
             changed: vec![name.to_owned()],
             replaced: Vec::new(),
         });
@@ -189,7 +189,7 @@ impl Reading<'_> {
             {
                 found.identity = identity;
                 let summary = Arc::new(Summary::of(&index.title));
-                first = First::of_any(identity, summary.duration, found.said, first);
+                first = First::of_any(identity, summary.duration, found.report, first);
                 for note in index.title.notes.iter().filter(|_| is_new) {
                     info!(film = name, "{note}");
                 }
@@ -209,7 +209,7 @@ impl Reading<'_> {
                 let known = self.shared.entry(name);
                 let is_known = known.is_some_and(|entry| entry.reason() == Some(&reason));
                 if matches!(error, IndexingError::Io { .. }) && !is_known {
-                    warn!(film = name, "cannot be read, and is tried again: {error}");
+                    warn!(film = name, "cannot be read: {error}; retrying");
                 }
                 State::NotReady { reason }
             }
@@ -248,7 +248,7 @@ impl Reading<'_> {
             _ => false,
         };
         debug!(film = name, ?state, "indexed");
-        let grows = entry.growing.is_some() || found.said.is_some_and(|said| said.grows);
+        let grows = entry.growing.is_some() || found.report.is_some_and(|report| report.grows);
         *entry = Arc::new(Entry {
             set: entry.set.clone(),
             first: first.or(entry.first),
@@ -262,7 +262,7 @@ impl Reading<'_> {
         });
         drop(library);
         if !same {
-            self.shared.tell(&Change {
+            self.shared.announce(&Change {
                 changed: vec![name.to_owned()],
                 replaced: Vec::new(),
             });
@@ -305,7 +305,7 @@ mod tests {
             _scratch: Scratch,
             progress: &Progress,
         ) -> Result<(FileIdentity, Index), IndexingError> {
-            progress.tell(1, 4);
+            progress.report(1, 4);
             self.others.wait();
             let listed = self
                 .library
@@ -335,7 +335,7 @@ mod tests {
             },
             via: Vec::new(),
             subtitles: Vec::new(),
-            said: None,
+            report: None,
             problem: None,
             closed: None,
         }

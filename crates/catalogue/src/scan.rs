@@ -51,7 +51,7 @@ pub(crate) fn scan(roots: &[PathBuf]) -> Scan {
                     identity: parts::identity(root).unwrap_or(FileIdentity::from(&metadata)),
                     via: Vec::new(),
                     subtitles: only.into_values().next().unwrap_or_default(),
-                    said: None,
+                    report: None,
                     problem: None,
                     closed: None,
                 });
@@ -129,7 +129,7 @@ fn walk(
                 identity: FileIdentity::from(&metadata),
                 via: Vec::new(),
                 subtitles: Vec::new(),
-                said: None,
+                report: None,
                 problem: None,
                 closed: None,
             });
@@ -145,7 +145,7 @@ fn walk(
                 identity,
                 via: Vec::new(),
                 subtitles: Vec::new(),
-                said: None,
+                report: None,
                 problem: None,
                 closed: None,
             }),

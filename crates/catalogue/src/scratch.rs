@@ -75,7 +75,7 @@ impl ScratchFile {
     fn warn(&self, error: &io::Error) {
         if !SAID_UNWRITABLE.swap(true, Ordering::Relaxed) {
             tracing::warn!(
-                "no scratch file can be written in {} ({error}): films are indexed in memory, a long one in some hundred MiB",
+                "no scratch file can be written in {} ({error}): films are indexed in memory, which takes some hundred MiB for a long one",
                 self.directory.display()
             );
         }

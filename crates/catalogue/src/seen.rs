@@ -35,10 +35,10 @@ pub(crate) fn same(
 ) -> (Arc<Entry>, bool) {
     let shows_else = old.subtitles != found.subtitles || old.set != set;
     // For a recording on another server, that server reports whether it grows.
-    let (first, growing) = match (&old.state, found.said) {
-        (State::Ready(summary), Some(said)) => (
-            First::of_any(old.identity, summary.duration, Some(said), old.first),
-            said.grows.then_some(Growing {
+    let (first, growing) = match (&old.state, found.report) {
+        (State::Ready(summary), Some(report)) => (
+            First::of_any(old.identity, summary.duration, Some(report), old.first),
+            report.grows.then_some(Growing {
                 seen: now,
                 is_behind: false,
                 is_begun: false,
@@ -73,7 +73,7 @@ pub(crate) fn grown(old: &Entry, found: &FoundFilm, set: Set, now: Monotonic) ->
         State::Ready(summary) => {
             let first = First::of(old.identity, summary.duration);
             let known = old.first.or(Some(first));
-            First::of_any(old.identity, summary.duration, found.said, known)
+            First::of_any(old.identity, summary.duration, found.report, known)
         }
         _ => old.first,
     };
@@ -101,23 +101,23 @@ mod tests {
 
     use super::*;
     use crate::entry::Summary;
-    use crate::growth::Said;
+    use crate::growth::RecordingReport;
 
-    fn found(size: u64, said: Option<Said>) -> FoundFilm {
+    fn found(size: u64, report: Option<RecordingReport>) -> FoundFilm {
         FoundFilm {
             path: PathBuf::from("http://afar/film"),
             file: "film.ts".into(),
             identity: FileIdentity::remote_recording(7, size, size as i64),
             via: Vec::new(),
             subtitles: Vec::new(),
-            said,
+            report,
             problem: None,
             closed: None,
         }
     }
 
-    fn said(grows: bool) -> Option<Said> {
-        Some(Said {
+    fn report(grows: bool) -> Option<RecordingReport> {
+        Some(RecordingReport {
             began: grows.then(|| Real::from_nanos(5)),
             grows,
         })
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn a_recording_elsewhere_grows_as_long_as_its_server_says_so() {
         let now = Monotonic::from_nanos(1);
-        let grows = found(10, said(true));
+        let grows = found(10, report(true));
         let (first, shows_else) = same(entry(&grows), &grows, Set::default(), now);
         assert!(!shows_else);
         assert_eq!(first.growing.unwrap().seen, now);
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(began.began, Real::from_nanos(5));
         assert_eq!(Some(began.identity), grows.identity.of_recording());
 
-        let longer = found(20, said(true));
+        let longer = found(20, report(true));
         let behind = grown(&first, &longer, Set::default(), now);
         assert_eq!(
             (behind.identity, behind.first),
@@ -148,7 +148,7 @@ mod tests {
         assert!(behind.growing.unwrap().is_behind);
 
         // When it stops growing, its beginning remains known.
-        let rests = found(10, said(false));
+        let rests = found(10, report(false));
         let (last, _) = same(first.clone(), &rests, Set::default(), now);
         assert_eq!((last.growing, last.first), (None, first.first));
         let (again, _) = same(last.clone(), &rests, Set::default(), now);

@@ -8,7 +8,7 @@ use reelway_clock::Monotonic;
 use reelway_media::{Index, Scratch};
 use reelway_sys::FileIdentity;
 
-use crate::growth::{ANEW_EVERY, Said};
+use crate::growth::{REINDEX_INTERVAL, RecordingReport};
 use crate::indexing::IndexingError;
 use crate::placement::Soon;
 use crate::progress::Progress;
@@ -29,7 +29,7 @@ pub struct FoundFilm {
     /// Subtitle files beside it.
     pub subtitles: Vec<SubtitleFile>,
     /// What its server reports, if the film is a recording.
-    pub said: Option<Said>,
+    pub report: Option<RecordingReport>,
     /// Why it cannot be read now, as a message.
     pub problem: Option<String>,
     /// When the program that kept the file open while writing closed it, if this was reported.
@@ -81,8 +81,8 @@ pub trait Shelf: Send + Sync + 'static {
     }
 
     /// Returns the shortest time between two indexings of a film that grows.
-    fn anew_every(&self) -> Duration {
-        ANEW_EVERY
+    fn reindex_interval(&self) -> Duration {
+        REINDEX_INTERVAL
     }
 
     /// Returns whether a film that is not ready may be ready soon.

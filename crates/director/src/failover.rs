@@ -134,7 +134,7 @@ impl Failover {
                     Ok(None) | Err(_) => tokio::time::sleep(PAUSE).await,
                 },
                 status = self.keepalived.wait() => {
-                    warn!("keepalived ended ({}); it is started again", status.map_or_else(|error| error.to_string(), |status| status.to_string()));
+                    warn!("keepalived ended ({}); restarting it", status.map_or_else(|error| error.to_string(), |status| status.to_string()));
                     tokio::time::sleep(PAUSE).await;
                     match keepalived(&self.dir) {
                         Ok(child) => self.keepalived = child,
@@ -155,7 +155,7 @@ impl Failover {
             Some(State::Active) => info!("this director has {address}"),
             Some(State::Standby) => info!("this director stands by for {address}"),
             Some(State::Fault) => {
-                warn!("this director cannot have {address}: its interface is down")
+                warn!("this director cannot take {address}: its interface is down")
             }
             None => {}
         }

@@ -55,10 +55,12 @@ pub(crate) fn look(edge: IpAddr, method: Method) {
                 ),
             }
         }
-        Ok(None) => info!(
-            "edge {edge} answers no echo requests: how large packets in the tunnel may be is not known"
-        ),
-        Err(error) => info!("how large packets in the tunnel to edge {edge} may be: {error}"),
+        Ok(None) => {
+            info!("edge {edge} does not answer echo requests: the tunnel's packet size is unknown")
+        }
+        Err(error) => {
+            info!("the packet size of the tunnel to edge {edge} cannot be measured: {error}")
+        }
     };
     // If the thread cannot be started, only a line of the log is missing.
     let _ = std::thread::Builder::new().name("mtu".into()).spawn(look);

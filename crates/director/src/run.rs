@@ -252,11 +252,11 @@ impl Director {
     /// whether it did.
     fn take(&mut self, config: Config) -> bool {
         if let Some(what) = self.config.differs_too_much(&config) {
-            warn!("the configuration is not taken: another `{what}` needs a new start");
+            warn!("the configuration stays as it is: a change of `{what}` needs a restart");
             return false;
         }
         if let Err(error) = ways::check(&config) {
-            warn!("the configuration is not taken: {error}");
+            warn!("the configuration stays as it is: {error}");
             return false;
         }
         let mut before = std::mem::take(&mut self.edges);
@@ -286,7 +286,7 @@ impl Director {
             return;
         };
         if let Err(error) = renew(&marks_and_translations(&self.config, address)) {
-            warn!("the firewall's rules are those of before: {error}");
+            warn!("the firewall's rules were not changed: {error}");
         }
     }
 
@@ -298,7 +298,7 @@ impl Director {
                     edge.is_in_table = self.is_set_up;
                 }
                 if self.trouble.take().is_some() {
-                    info!("the kernel's table is as it is to be again");
+                    info!("the kernel's table is correct again");
                 }
             }
             Err(error) => {
@@ -371,7 +371,7 @@ impl Director {
                 ..
             } = &mut self.edges[number];
             let now = reelway_clock::now();
-            let result = result.map(|says| *capacity = says);
+            let result = result.map(|reported| *capacity = reported);
             if result.is_ok() {
                 pace.answered(took);
             }

@@ -123,7 +123,7 @@ impl Setup {
                 Undo::Set { key, value } => set(key, value),
             };
             if let Err(reason) = undone {
-                tracing::warn!("not put back: {undo:?}: {reason}");
+                tracing::warn!("not restored: {undo:?}: {reason}");
             }
         }
     }
@@ -200,11 +200,11 @@ fn make(step: &Step) -> Result<Option<Undo>, String> {
         }
         Step::Made {
             look,
-            says,
+            expected,
             make,
             remove,
         } => {
-            if run(look, "").is_ok_and(|output| output.contains(says.as_str())) {
+            if run(look, "").is_ok_and(|output| output.contains(expected.as_str())) {
                 return Ok(None);
             }
             run(make, "")?;
@@ -276,7 +276,7 @@ mod tests {
         };
         let made = Step::Made {
             look: words(&format!("ls {path}")),
-            says: String::new(),
+            expected: String::new(),
             make: words(&format!("mkdir {path}")),
             remove: words(&format!("rmdir {path}")),
         };
@@ -308,7 +308,7 @@ mod tests {
         let text = next.display().to_string();
         let own = Step::Made {
             look: words(&format!("ls {text}")),
-            says: String::new(),
+            expected: String::new(),
             make: words(&format!("mkdir {text}")),
             remove: words(&format!("rmdir {text}")),
         };

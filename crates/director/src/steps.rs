@@ -43,7 +43,7 @@ pub enum Step {
         /// Command that looks for it.
         look: Vec<String>,
         /// Text in the output of `look` if it exists.
-        says: String,
+        expected: String,
         /// Command that makes it.
         make: Vec<String>,
         /// Command that removes it; empty: it stays.
@@ -58,11 +58,11 @@ fn setting(key: &str, value: &'static str) -> Step {
     }
 }
 
-fn made(look: &str, says: &str, make: &str, remove: &str) -> Step {
+fn made(look: &str, expected: &str, make: &str, remove: &str) -> Step {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
     Step::Made {
         look: words(look),
-        says: says.to_owned(),
+        expected: expected.to_owned(),
         make: words(make),
         remove: words(remove),
     }

@@ -67,7 +67,7 @@ pub fn say_way_back(config: &Config, virtual_address: IpAddr) {
     let is = match run(&words, "") {
         Ok(routes) => gateway(&routes),
         Err(error) => {
-            warn!("which gateway this machine has is not known: {error}");
+            warn!("this machine's gateway is unknown: {error}");
             return;
         }
     };

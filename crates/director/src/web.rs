@@ -51,7 +51,7 @@ pub(crate) struct Site {
 struct Reports {
     when: Option<Monotonic>,
     of: Vec<IpAddr>,
-    said: Vec<Option<Report>>,
+    answers: Vec<Option<Report>>,
 }
 
 impl Site {
@@ -82,14 +82,14 @@ impl Site {
         let now = reelway_clock::now();
         let is_new = reports.when.is_some_and(|when| now.since(when) < EVERY);
         if !is_new || reports.of != edges {
-            let said = ask(&edges, seen.config.ports.http).await;
+            let answers = ask(&edges, seen.config.ports.http).await;
             *reports = Reports {
                 when: Some(reelway_clock::now()),
                 of: edges,
-                said,
+                answers,
             };
         }
-        reports.said.clone()
+        reports.answers.clone()
     }
 
     async fn status(&self) -> anyhow::Result<Status> {

@@ -212,17 +212,17 @@ impl Watched {
 
     /// Passes speed and marks to the kernel if they have changed.
     fn keep_speed(&mut self) {
-        let told = *self.speed.told();
-        let before = std::mem::replace(&mut self.known, told);
-        if told.carried != before.carried
-            && let Err(error) = self.mark(told.carried)
+        let state = *self.speed.state();
+        let before = std::mem::replace(&mut self.known, state);
+        if state.carried != before.carried
+            && let Err(error) = self.mark(state.carried)
         {
             tracing::debug!(
                 "a connection's media cannot be marked and keeps the mark of answers: {error}"
             );
         }
-        if told.speed != before.speed
-            && let Err(error) = self.set_max_rate(told.speed)
+        if state.speed != before.speed
+            && let Err(error) = self.set_max_rate(state.speed)
         {
             tracing::debug!("a connection's pacing rate cannot be set: {error}");
         }
@@ -235,7 +235,7 @@ impl Watched {
     fn mark(&self, carried: Carried) -> io::Result<()> {
         let socket = self.stream.as_fd();
         let (marked, is_held) = match carried {
-            Carried::Said => (marks::set_said(socket), false),
+            Carried::Control => (marks::set_control(socket), false),
             Carried::Media => (marks::set_bulk(socket), false),
             Carried::File { dscp, is_held } => (marks::set_last(socket, dscp), is_held),
         };
@@ -358,7 +358,7 @@ mod tests {
         watched.write_all(b"film").await.unwrap();
         assert_eq!(known(&watched), tcp::NO_LIMIT);
         let priority = |watched: &Watched| marks::priority(watched.stream.as_fd()).unwrap();
-        marks::set_said(watched.stream.as_fd()).unwrap();
+        marks::set_control(watched.stream.as_fd()).unwrap();
         watched.write_all(b"playlist").await.unwrap();
         assert!(priority(&watched) > 0);
         speed.carries(Carried::Media);

@@ -293,26 +293,26 @@ impl Films {
     }
 
     /// Returns what other servers are sent about a film that may grow, with its file and its index.
-    pub fn told(&self, show: &Show, now: Monotonic, real: Real) -> Option<String> {
+    pub fn recording_header(&self, show: &Show, now: Monotonic, real: Real) -> Option<String> {
         let film = &show.film;
         film.growth.mark?;
         let entry = self.entry(&film.name);
         let entry = entry.as_deref();
         // The bytes do not depend on the segmentation.
         let edition = hash(&film.edition(), 0);
-        let mut told = format!("edition={edition}, size={}", film.identity.size);
+        let mut header = format!("edition={edition}, size={}", film.identity.size);
         if let Some(first) = entry.and_then(|entry| entry.first) {
-            told += &format!(", began={}", first.began.nanos() / 1_000_000);
+            header += &format!(", began={}", first.began.nanos() / 1_000_000);
         }
         let grows = entry.is_some_and(|entry| self.grows(entry, now));
         let age = i128::from(real.nanos()) - i128::from(film.identity.mtime_ns);
         if grows {
-            told += ", grows";
+            header += ", grows";
         }
         if grows || age < YOUNG.as_nanos() as i128 {
-            told += ", soon";
+            header += ", soon";
         }
-        Some(told)
+        Some(header)
     }
 
     /// Whether a film may soon become longer: it is being recorded, or not fully indexed.

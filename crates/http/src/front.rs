@@ -54,7 +54,7 @@ impl Front {
         let film = route::film(path)
             .filter(|(title, _)| !path.starts_with("/api/") || self.is_film_below_api(path, title));
         let speed = Speed::of(&parts);
-        speed.begins_anew();
+        speed.reset();
         let way = match &film {
             Some((_, target)) => route_of(*target),
             None if is_api(path) => Route::Api,

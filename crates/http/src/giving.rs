@@ -66,7 +66,7 @@ impl Giving {
             Err(error) if is_refusal(&error) => {
                 if !self.refused.swap(true, Ordering::Relaxed) {
                     tracing::warn!(
-                        "the kernel does not take film from memory without a copy ({error}): it is copied"
+                        "the kernel does not send from the pool without a copy ({error}): film data is copied"
                     );
                 }
                 Given::Refused

@@ -54,7 +54,7 @@ impl Repeated {
         }
         let addresses = Addresses::reserve(frames).inspect_err(|error| {
             tracing::warn!(
-                "no addresses for {} MiB ({error}): film is copied for each viewer over HTTP",
+                "{} MiB of addresses cannot be reserved ({error}): film data is copied for each HTTP viewer",
                 bytes >> 20
             );
         });

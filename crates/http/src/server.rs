@@ -179,7 +179,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     // Applies to the first packet to each peer; connections are marked once accepted.
-    if let Err(error) = marks::set_said(socket.as_fd()) {
+    if let Err(error) = marks::set_control(socket.as_fd()) {
         tracing::debug!("marks of {address}: {error}");
     }
     socket.listen(BACKLOG)?;
@@ -262,7 +262,7 @@ fn take_in(door: &Door, connections: &mut JoinSet<()>, stream: TcpStream, peer: 
 
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     // Until media is sent over it.
-    marks::set_said(stream.as_fd())?;
+    marks::set_control(stream.as_fd())?;
     tcp::set_nodelay(stream.as_fd())?;
     tcp::set_unsent_limit(stream.as_fd(), UNSENT)
 }

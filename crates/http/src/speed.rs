@@ -12,7 +12,7 @@ use reelway_clock::Monotonic;
 pub(crate) enum Carried {
     /// Answers and playlists: small, so they go first.
     #[default]
-    Said,
+    Control,
     /// Media: bulk data that does not go before other viewers' answers.
     Media,
     /// A file, which goes after everything else.
@@ -46,7 +46,7 @@ impl Default for SpeedState {
     fn default() -> SpeedState {
         SpeedState {
             speed: None,
-            carried: Carried::Said,
+            carried: Carried::Control,
             due: NEVER,
         }
     }
@@ -60,22 +60,22 @@ impl Speed {
     }
 
     /// Resets all values when the next answer begins.
-    pub fn begins_anew(&self) {
-        *self.told() = SpeedState::default();
+    pub fn reset(&self) {
+        *self.state() = SpeedState::default();
     }
 
     /// Limits the speed to this many bytes per second; `None`: as fast as the network allows.
     pub fn limit(&self, bytes_per_second: Option<u64>) {
-        self.told().speed = bytes_per_second;
+        self.state().speed = bytes_per_second;
     }
 
     /// Sets the kind of data sent from now on.
     pub fn carries(&self, carried: Carried) {
-        self.told().carried = carried;
+        self.state().carried = carried;
     }
 
     /// Returns the current values.
-    pub fn told(&self) -> MutexGuard<'_, SpeedState> {
+    pub fn state(&self) -> MutexGuard<'_, SpeedState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -83,16 +83,16 @@ impl Speed {
     /// connection is closed. A client that reads a byte now and then must not keep an answer in
     /// memory.
     pub fn must_be_taken_within(&self, time: Duration) {
-        self.told().due = reelway_clock::now() + time;
+        self.state().due = reelway_clock::now() + time;
     }
 
     /// Removes the deadline: the client may take any time as long as it makes some progress.
     pub fn may_be_taken_slowly(&self) {
-        self.told().due = NEVER;
+        self.state().due = NEVER;
     }
 
     /// Returns the time left for the data being written.
     pub fn left(&self) -> Duration {
-        self.told().due.since(reelway_clock::now())
+        self.state().due.since(reelway_clock::now())
     }
 }

@@ -125,7 +125,7 @@ impl Viewers {
             && let Some(demand) = self.0.sessions.gate().demand(&show.film)
         {
             present.viewer.session.grows(demand);
-            self.say_farewell();
+            self.run_farewells();
         }
         Ok(present.viewer)
     }
@@ -134,18 +134,18 @@ impl Viewers {
     /// dropped. A viewer may be refused if they lost their place before their first request.
     pub fn asks(&self, viewer: &Arc<Viewer>, piece: &Piece) -> Result<Sending, Denied> {
         let sending = viewer.asks(piece);
-        self.say_farewell();
+        self.run_farewells();
         sending.map_err(Denied::Refused)
     }
 
     /// Ends the sessions that had to make room for others; none of this file's locks may be held.
-    fn say_farewell(&self) {
-        self.0.sessions.say_farewell();
+    fn run_farewells(&self) {
+        self.0.sessions.run_farewells();
     }
 
     fn open(&self, show: &Show, newcomer: Newcomer<'_>) -> Result<Arc<Viewer>, Denied> {
         let opened = self.let_in(show, newcomer);
-        self.say_farewell();
+        self.run_farewells();
         opened
     }
 

@@ -195,7 +195,7 @@ impl SampleTable {
 
     /// Replaces the composition offsets of the samples, starting with the first.
     pub(crate) fn set_cts(&mut self, mut offsets: impl Iterator<Item = i32>) {
-        self.make_anew(|sample| Sample {
+        self.rebuild(|sample| Sample {
             cts: offsets.next().unwrap_or(sample.cts),
             ..sample
         });
@@ -204,7 +204,7 @@ impl SampleTable {
     /// Marks the first sample as a sync sample.
     pub(crate) fn mark_first_sync(&mut self) {
         let mut is_first = true;
-        self.make_anew(|sample| Sample {
+        self.rebuild(|sample| Sample {
             sync: sample.sync || std::mem::take(&mut is_first),
             ..sample
         });
@@ -219,7 +219,7 @@ impl SampleTable {
         self.records.shrink();
     }
 
-    fn make_anew(&mut self, change: impl FnMut(Sample) -> Sample) {
+    fn rebuild(&mut self, change: impl FnMut(Sample) -> Sample) {
         *self = SampleTable::of(self.scratch(), self.iter().map(change));
     }
 

@@ -46,6 +46,15 @@ pub(crate) fn reached_at(config: &Config, address: SocketAddr) -> String {
     }
 }
 
+/// Returns the `host:port` at which viewers reach a listener for HTTPS. Certificates are issued for
+/// names, so it is a name if there is one.
+pub(crate) fn https_reached_at(config: &Config, address: SocketAddr) -> String {
+    match (config.siblings.host.as_str(), config.names.first()) {
+        ("", Some(name)) => format!("{name}:{}", address.port()),
+        _ => reached_at(config, address),
+    }
+}
+
 /// Returns the addresses to listen on for HTTP over TLS, in addition to those of HTTP; empty
 /// without a certificate.
 pub(crate) fn https_listen(config: &Config, http: &[SocketAddr]) -> Vec<SocketAddr> {
@@ -64,4 +73,21 @@ pub(crate) fn http_address(listen: &[SocketAddr]) -> SocketAddr {
         .first()
         .copied()
         .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_for_https_has_the_name_in_the_certificate() {
+        let at = SocketAddr::from(([127, 0, 0, 1], 8443));
+        let mut config = Config::default();
+        assert_eq!(https_reached_at(&config, at), "127.0.0.1:8443");
+        config.names = vec!["tv.example".to_owned(), "films.example".to_owned()];
+        assert_eq!(https_reached_at(&config, at), "tv.example:8443");
+        assert_eq!(reached_at(&config, at), "127.0.0.1:8443");
+        config.siblings.host = "edge1.example".to_owned();
+        assert_eq!(https_reached_at(&config, at), "edge1.example:8443");
+    }
 }

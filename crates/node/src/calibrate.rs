@@ -237,7 +237,7 @@ fn processor(
             well: trouble.is_none(),
             late_ms,
         });
-        search.told(trouble.is_none());
+        search.record(trouble.is_none());
     }
     tried.sort_by_key(|tried| tried.viewers);
     Ok((search.well(), tried))

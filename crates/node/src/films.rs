@@ -63,10 +63,10 @@ impl Films {
     ) -> anyhow::Result<Opened> {
         let usual = DirectoryConfig::default();
         let segment = Duration::from_secs(config.http.segment.into());
-        let anew_every = usual.anew_every.min(segment);
+        let reindex_interval = usual.reindex_interval.min(segment);
         let mut libraries = vec![Arc::new(Directory::open(DirectoryConfig {
             films: self.here,
-            anew_every,
+            reindex_interval,
             index: Some(state.join("index")),
             memory: indexes.clone(),
             block_bytes: config.pool.block.as_u64() as u32,
@@ -87,7 +87,7 @@ impl Films {
         let mut origins = Vec::new();
         for mut source in self.elsewhere {
             source.own_id = id.to_owned();
-            source.anew_every = anew_every;
+            source.reindex_interval = reindex_interval;
             let origin = origin(source, group.clone(), store, state)?;
             // The index files of each origin have a folder of their own.
             let index = state.join("index").join(origin.folder());

@@ -37,7 +37,7 @@ pub(crate) struct Keeper {
     /// Titles that have been handled in this round.
     done: BTreeSet<String>,
     /// Titles for which a warning was logged that they cannot be kept.
-    said: BTreeSet<String>,
+    reported: BTreeSet<String>,
 }
 
 impl Keeper {
@@ -86,7 +86,7 @@ impl Keeper {
         let files: Vec<_> = entries.iter().map(|entry| entry.identity).collect();
         library.store().keep(&files);
         let wanted: BTreeSet<&String> = titles.iter().collect();
-        self.said.retain(|title| wanted.contains(title));
+        self.reported.retain(|title| wanted.contains(title));
         self.done.retain(|title| wanted.contains(title));
         self.whole.retain(|title, _| wanted.contains(title));
         for title in node.kept().take_new() {
@@ -100,14 +100,14 @@ impl Keeper {
             }
             match self.bring(title, node, library).await {
                 Ok(true) => {
-                    self.said.remove(title);
+                    self.reported.remove(title);
                     self.whole.insert(title.clone(), file);
                 }
                 Ok(false) => return,
                 Err(why) => {
                     // Only kept films deserve a warning: the others were chosen to fit, and their
                     // viewers fetch what is missing.
-                    if kept.contains(title) && self.said.insert(title.clone()) {
+                    if kept.contains(title) && self.reported.insert(title.clone()) {
                         warn!(film = title, "cannot be kept: {why}");
                     }
                     self.done.insert(title.clone());
@@ -176,9 +176,9 @@ fn choose(node: &Node, library: &Library, now: (u64, u32)) {
     let before = prefill.titles().len();
     prefill.choose(now, wanted, room);
     match prefill.titles().len() {
-        0 if before > 0 => info!("no more films are brought to the tier for being watched most"),
+        0 if before > 0 => info!("prefill of the tier has ended"),
         count if count > 0 && before == 0 => {
-            info!("the {count} films that were watched most are brought to the tier");
+            info!("prefill of the tier has begun: the {count} most watched films are fetched");
         }
         _ => {}
     }

@@ -45,7 +45,7 @@ impl Popularity {
         let films = match fs::read(&path) {
             Ok(text) => serde_json::from_slice(&text).unwrap_or_else(|error| {
                 warn!(
-                    "{}: {error}; which films are watched much is learnt anew",
+                    "{}: {error}; the films' popularity is counted from zero",
                     path.display()
                 );
                 BTreeMap::new()
@@ -106,7 +106,7 @@ impl Popularity {
                 self.is_written = false;
                 if !std::mem::replace(&mut self.has_failed, true) {
                     warn!(
-                        "{}: {error}; a restart forgets which films are watched much",
+                        "{}: {error}; a restart forgets the films' popularity",
                         self.path.display()
                     );
                 }

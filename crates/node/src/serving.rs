@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use tracing::warn;
 
 use crate::addresses::{
-    Addresses, http_address, https_listen, listen, media_addresses, reached_at,
+    Addresses, http_address, https_listen, https_reached_at, listen, media_addresses, reached_at,
 };
 use crate::calibration::calibrated;
 use crate::config::{Config, Downloads};
@@ -112,7 +112,7 @@ impl Serving {
             http: format!("http://{}", reached_at(config, http_address(&http_listen))),
             https: https_listen(config, &http_listen)
                 .first()
-                .map(|at| format!("https://{}", reached_at(config, *at))),
+                .map(|at| format!("https://{}", https_reached_at(config, *at))),
         };
         let node = Arc::new(Node::new(
             sender.clone(),

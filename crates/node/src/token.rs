@@ -42,7 +42,7 @@ pub(crate) fn node_id(state: &Path) -> String {
     id.truncate(ID_LENGTH);
     if let Err(error) = keep(&path, &id) {
         warn!(
-            "{}: {error}; the server has another id after a restart",
+            "{}: {error}; the server's id changes at a restart",
             path.display()
         );
     }

@@ -29,7 +29,7 @@ struct Look {
     packets: u64,
     /// Packets that were reported missing, and the packets that these reports cover.
     lost: u64,
-    told_of: u64,
+    covered: u64,
     /// Identifiers of the viewers who were sent packets, and of those who lost some.
     sent_to: Vec<String>,
     lost_by: Vec<String>,
@@ -43,7 +43,7 @@ struct Viewer {
     packets: u64,
     lost: u64,
     /// Packets sent until the last report of losses, and looks since then.
-    told: u64,
+    covered: u64,
     since: usize,
 }
 
@@ -116,7 +116,7 @@ impl Wire {
             let mut viewer = Viewer {
                 packets,
                 lost,
-                told: packets,
+                covered: packets,
                 since: 0,
             };
             if let Some(before) = self.viewers.get(id) {
@@ -129,12 +129,12 @@ impl Wire {
                 }
                 if missed > 0 {
                     look.lost += missed;
-                    look.told_of += packets.saturating_sub(before.told);
+                    look.covered += packets.saturating_sub(before.covered);
                     look.lost_by.push(id.to_owned());
                 } else {
                     // Reports no longer cover packets from before the last looks.
                     let forgotten = if before.since < WINDOW { 0 } else { sent };
-                    viewer.told = before.told + forgotten;
+                    viewer.covered = before.covered + forgotten;
                     viewer.since = before.since + 1;
                 }
             }
@@ -166,7 +166,7 @@ impl Wire {
     fn carried(&self, late: bool) -> Option<u64> {
         let sum = |of: fn(&Look) -> u64| self.looks.iter().map(of).sum::<u64>();
         let (packets, retried) = (sum(|look| look.packets), sum(|look| look.retried));
-        let (lost, told_of) = (sum(|look| look.lost), sum(|look| look.told_of));
+        let (lost, covered) = (sum(|look| look.lost), sum(|look| look.covered));
         let count = |of: fn(&Look) -> &Vec<String>| {
             let mut all: Vec<&String> = self.looks.iter().flat_map(of).collect();
             all.sort_unstable();
@@ -175,8 +175,8 @@ impl Wire {
         };
         let (sent_to, lost_by) = (count(|look| &look.sent_to), count(|look| &look.lost_by));
         let is_missed_by_most = lost_by >= FEWEST && lost_by * 2 > sent_to;
-        if is_missed_by_most && lost * 1000 > told_of * BORNE {
-            return Some(1000 - (lost * 1000 / told_of.max(1)).min(900));
+        if is_missed_by_most && lost * 1000 > covered * BORNE {
+            return Some(1000 - (lost * 1000 / covered.max(1)).min(900));
         }
         (late && retried * 1000 > packets * BORNE && packets > 0).then_some(LESS)
     }

@@ -65,7 +65,7 @@ impl Address {
     /// # Errors
     /// The same as [`Address::parse`].
     pub fn of(secret: &Secret) -> Result<Address, AddressError> {
-        Address::parse(secret.tell())
+        Address::parse(secret.expose())
     }
 
     /// Parses an address.
@@ -180,7 +180,7 @@ impl Address {
             whole.push('/');
         }
         url.set_path(&whole);
-        let query = [self.query.tell(), more]
+        let query = [self.query.expose(), more]
             .into_iter()
             .filter(|part| !part.is_empty());
         let query: Vec<&str> = query.collect();
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(address.shown(), "https://films.example:8443/a%20b");
         assert_eq!(address.path(), "a b");
         let (user, password) = address.user.clone().unwrap();
-        assert_eq!((user.as_str(), password.tell()), ("ann", "s3cr@t"));
+        assert_eq!((user.as_str(), password.expose()), ("ann", "s3cr@t"));
         let asked = address.below("c d/ü.mp4", "page=2");
         assert_eq!(
             asked.as_str(),

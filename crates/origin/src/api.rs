@@ -79,7 +79,7 @@ impl Api {
     async fn change(&self, method: Method, path: &str) -> Result<(), String> {
         let address = self.address.below(path, "");
         let request = self.client.request(method, address);
-        let request = request.bearer_auth(self.token.tell());
+        let request = request.bearer_auth(self.token.expose());
         self.ask(request).await.map(drop)
     }
 

@@ -93,14 +93,15 @@ pub(crate) fn indexed(headers: &HeaderMap, version: &Version) -> Result<Version,
 
 /// An answer's description of the recording of this version, which may have grown since.
 fn same_recording(headers: &HeaderMap, version: &Version) -> Result<Recording, Fault> {
-    let said = recording(headers).filter(|said| Some(&said.edition) == version.edition.as_ref());
-    let said = said.ok_or_else(|| Fault::Changed("it is another recording".into()))?;
-    match said.size < version.len {
+    let current =
+        recording(headers).filter(|current| Some(&current.edition) == version.edition.as_ref());
+    let current = current.ok_or_else(|| Fault::Changed("it is another recording".into()))?;
+    match current.size < version.len {
         true => Err(Fault::Changed(format!(
             "{} bytes long, it was {}",
-            said.size, version.len
+            current.size, version.len
         ))),
-        false => Ok(said),
+        false => Ok(current),
     }
 }
 
@@ -147,7 +148,7 @@ pub(crate) fn probed(status: StatusCode, headers: &HeaderMap) -> Result<Version,
         len,
         etag: etag(headers).map(str::to_owned),
         modified: modified(headers),
-        edition: recording(headers).map(|said| said.edition),
+        edition: recording(headers).map(|current| current.edition),
     })
 }
 

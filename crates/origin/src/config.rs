@@ -39,7 +39,7 @@ pub struct SourceConfig {
     /// Time between two fetches of the list of films.
     pub refresh: Duration,
     /// A recording that grows is not checked or indexed again more often than this.
-    pub anew_every: Duration,
+    pub reindex_interval: Duration,
     /// How long the known films stay listed after an endpoint answered last.
     pub stale: Duration,
 }
@@ -115,7 +115,7 @@ impl SourceConfig {
             stall: Duration::from_secs(5),
             patience: Patience::default(),
             refresh: Duration::from_secs(60),
-            anew_every: OFTEN,
+            reindex_interval: OFTEN,
             stale: LONGEST_STALE,
         }
     }

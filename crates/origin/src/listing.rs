@@ -122,7 +122,7 @@ impl ListingFile {
             Err(error) => {
                 if !std::mem::replace(&mut self.has_failed, true) {
                     warn!(
-                        "{}: {error}; after a restart the origin must be there before its films are listed",
+                        "{}: {error}; after a restart, the origin's films are listed only once it answers",
                         path.display()
                     );
                 }

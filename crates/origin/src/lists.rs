@@ -40,9 +40,9 @@ pub(crate) struct ListedFilm {
 }
 
 /// A version that another server reports; `None` if it is not a valid one.
-pub(crate) fn known_version(said: &str) -> Option<String> {
+pub(crate) fn known_version(version: &str) -> Option<String> {
     let is_sound = |c: char| c.is_ascii_alphanumeric() || "-.+".contains(c);
-    ((1..=40).contains(&said.len()) && said.chars().all(is_sound)).then(|| said.to_owned())
+    ((1..=40).contains(&version.len()) && version.chars().all(is_sound)).then(|| version.to_owned())
 }
 
 /// A page of `/api/films`.

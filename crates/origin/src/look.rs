@@ -64,7 +64,7 @@ impl Inner {
         if let Some(siblings) = &self.source.siblings {
             siblings.meet().await;
         }
-        let (mut said, mut unanswered) = (Vec::new(), None);
+        let (mut problems, mut unanswered) = (Vec::new(), None);
         for endpoint in 0..self.source.endpoints.len() {
             match self.list(endpoint).await {
                 Ok(listed) => {
@@ -78,7 +78,7 @@ impl Inner {
                     // The configuration names the films; the next endpoint may know their versions.
                     unanswered = Some(found);
                 }
-                Err(why) => said.push(format!(
+                Err(why) => problems.push(format!(
                     "{}: {why}",
                     self.source.endpoints[endpoint].shown()
                 )),
@@ -87,7 +87,10 @@ impl Inner {
         if let Some(found) = unanswered {
             return Ok(if self.is_stale() { Vec::new() } else { found });
         }
-        let problem = format!("the list of films cannot be fetched; {}", said.join("; "));
+        let problem = format!(
+            "the list of films cannot be fetched; {}",
+            problems.join("; ")
+        );
         let known = self.known();
         if self.is_stale() {
             return Ok(Vec::new());
@@ -95,7 +98,7 @@ impl Inner {
         if known.is_empty() || self.has_listed.load(Ordering::Relaxed) {
             return Err(problem);
         }
-        if !self.said_stale.swap(true, Ordering::Relaxed) {
+        if !self.reported_stale.swap(true, Ordering::Relaxed) {
             let films = match known.len() {
                 1 => "1 film".to_owned(),
                 count => format!("{count} films"),
@@ -111,7 +114,7 @@ impl Inner {
         let Some(silent) = self.silent().filter(|_| !self.films().is_empty()) else {
             return false;
         };
-        if !self.said_stale.swap(true, Ordering::Relaxed) {
+        if !self.reported_stale.swap(true, Ordering::Relaxed) {
             warn!(
                 "{}: no answer for {silent} s; its films are not listed until it answers (`stale`)",
                 self.source.shown()
@@ -127,9 +130,9 @@ impl Inner {
             .values()
             .map(|known| {
                 let film = &known.film;
-                let said = (known.file.as_str(), &known.via[..], &known.subtitles[..]);
+                let listed_as = (known.file.as_str(), &known.via[..], &known.subtitles[..]);
                 let version = (film.identity, known.status);
-                self.found(&film.address, said, version, None)
+                self.found(&film.address, listed_as, version, None)
             })
             .collect();
         found.sort_by(|a, b| a.file.cmp(&b.file));
@@ -177,7 +180,7 @@ impl Inner {
             identity,
             via: via.to_vec(),
             subtitles: beside::files(subtitles),
-            said: identity.of_recording().map(|_| status.said),
+            report: identity.of_recording().map(|_| status.report),
             problem,
             closed: None,
         }
@@ -297,8 +300,8 @@ impl Inner {
     ) -> Option<FoundFilm> {
         let address = self.source.address_of(&listed.path);
         let found = |via: &[String], version, problem| {
-            let said = (listed.file.as_str(), via, &listed.subtitles[..]);
-            self.found(&address, said, version, problem)
+            let listed_as = (listed.file.as_str(), via, &listed.subtitles[..]);
+            self.found(&address, listed_as, version, problem)
         };
         let known = self.films().get(&address).cloned();
         // The list may have other servers on the way, and other subtitles, than before.
@@ -347,12 +350,12 @@ impl Inner {
             Err(fault) => Err(fault),
         };
         match (judged, known) {
-            (Ok((film, said, status)), _) => {
+            (Ok((film, listed_as, status)), _) => {
                 let identity = film.identity;
                 // The list has the way of films whose answers lack it: those of servers that do not
                 // send `Via`.
                 let via = if listed.via.is_empty() {
-                    said
+                    listed_as
                 } else {
                     listed.via.clone()
                 };

@@ -62,7 +62,7 @@ pub(crate) struct Inner {
     /// When an endpoint answered last, in seconds since 1970.
     answered: AtomicU64,
     /// Whether it was logged that the films are an earlier list, or are no longer listed.
-    pub said_stale: AtomicBool,
+    pub reported_stale: AtomicBool,
     runtime: Handle,
     lane: Lane,
     /// Called when a film was found to have changed.
@@ -102,7 +102,7 @@ impl Origin {
             .ok_or("a source without an address")?
             .shown()
             .to_owned();
-        let rounds = Rounds::new(config.anew_every);
+        let rounds = Rounds::new(config.reindex_interval);
         let source = Source::new(config, group)?;
         // As many reads may wait for siblings as for the origin.
         let ways = if source.siblings.is_some() { 2 } else { 1 };
@@ -120,7 +120,7 @@ impl Origin {
             has_listed: AtomicBool::new(false),
             version: Mutex::default(),
             answered: AtomicU64::new(answered.seconds()),
-            said_stale: AtomicBool::new(false),
+            reported_stale: AtomicBool::new(false),
             runtime,
             lane,
             on_changed: Mutex::default(),
@@ -257,7 +257,7 @@ impl Shelf for Origin {
             }
             let from = (range.start - window.0.start) as usize;
             bytes.extend_from_slice(&window.1[from..from + (range.end - range.start) as usize]);
-            progress.tell(range.end, film.identity.size);
+            progress.report(range.end, film.identity.size);
             Ok(())
         };
         let options = IndexOptions {
@@ -289,8 +289,8 @@ impl Shelf for Origin {
         Box::pin(async { fetched.await.map_err(|error| error.to_string())? })
     }
 
-    fn anew_every(&self) -> Duration {
-        self.0.source.config.anew_every
+    fn reindex_interval(&self) -> Duration {
+        self.0.source.config.reindex_interval
     }
 
     fn patience(&self, unfinished: bool) -> Duration {
@@ -385,7 +385,7 @@ impl Inner {
     pub fn has_answered(&self) {
         let now = reelway_clock::real().seconds();
         self.answered.store(now, Ordering::Relaxed);
-        self.said_stale.store(false, Ordering::Relaxed);
+        self.reported_stale.store(false, Ordering::Relaxed);
     }
 
     /// For how many seconds no endpoint has answered, if that is at least `stale`.

@@ -6,7 +6,7 @@
 //! milliseconds since 1970; that it grows; that it may soon be longer. Other words are ignored, and
 //! the order does not matter.
 
-use reelway_catalogue::Said;
+use reelway_catalogue::RecordingReport;
 use reelway_clock::Real;
 
 /// The header's name.
@@ -30,7 +30,7 @@ pub(crate) struct Recording {
 /// The part of it that may change from one request to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RecordingStatus {
-    pub said: Said,
+    pub report: RecordingReport,
     /// It may soon be longer.
     pub soon: bool,
 }
@@ -62,7 +62,7 @@ pub(crate) fn parse(header: &str) -> Option<Recording> {
         edition: edition.to_owned(),
         size: value("size")?.parse().ok()?,
         status: RecordingStatus {
-            said: Said {
+            report: RecordingReport {
                 began,
                 grows: is("grows"),
             },
@@ -81,11 +81,11 @@ mod tests {
         assert_eq!((plain.edition.as_str(), plain.size), ("1f", 7));
         assert_eq!(plain.status, RecordingStatus::default());
         let all = parse("grows,began=1500, new=x, soon , size=7,edition=1f").unwrap();
-        let said = Said {
+        let report = RecordingReport {
             began: Some(Real::from_nanos(1_500_000_000)),
             grows: true,
         };
-        assert_eq!(all.status, RecordingStatus { said, soon: true });
+        assert_eq!(all.status, RecordingStatus { report, soon: true });
         assert_eq!(all.edition, "1f");
     }
 

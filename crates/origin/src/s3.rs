@@ -93,8 +93,8 @@ impl S3 {
             builder = builder.with_config(AmazonS3ConfigKey::SkipSignature, "true");
         } else if !key.is_empty() {
             builder = builder
-                .with_access_key_id(key.tell())
-                .with_secret_access_key(secret_key.tell());
+                .with_access_key_id(key.expose())
+                .with_secret_access_key(secret_key.expose());
         }
         let store = builder.build().map_err(|error| fault(error).to_string())?;
         let prefix = address.path();

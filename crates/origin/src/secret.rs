@@ -57,7 +57,7 @@ impl Secret {
     }
 
     /// The value, to be sent to the server that it is for.
-    pub fn tell(&self) -> &str {
+    pub fn expose(&self) -> &str {
         &self.0
     }
 }
@@ -85,7 +85,7 @@ mod tests {
         let secret = Secret::new(format!("file:{}", path.display()))
             .resolve()
             .unwrap();
-        assert_eq!(secret.tell(), "s3cret");
+        assert_eq!(secret.expose(), "s3cret");
         std::fs::remove_file(&path).unwrap();
         let error = Secret::new(format!("file:{}", path.display()))
             .resolve()

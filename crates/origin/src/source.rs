@@ -364,7 +364,7 @@ impl Source {
             };
         if !same {
             warn!(
-                "{}: {} is not the film that {} has (another length, or other bytes): not used for it",
+                "{}: {} differs in length or content from the film at {}, and is not used for it",
                 self.endpoints[endpoint].shown(),
                 film.path,
                 self.shown()

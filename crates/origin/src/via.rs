@@ -30,7 +30,7 @@ pub(crate) fn allowed(hops: Vec<String>, own_id: &str) -> Result<Vec<String>, Fa
 
 /// The ids of the Reelway servers that an answer has passed, from its `Via` lines, the nearest
 /// first (RFC 9110 7.6.3). Other proxies are left out.
-pub(crate) fn said<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
+pub(crate) fn ids<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut ids: Vec<String> = lines
         .flat_map(|line| line.split(','))
         .filter_map(|hop| {
@@ -68,16 +68,16 @@ mod tests {
 
     #[test]
     fn an_answer_names_the_servers_it_has_passed() {
-        let said = |lines: &[&str]| said(lines.iter().copied());
-        assert!(said(&[]).is_empty());
+        let passed = |lines: &[&str]| super::ids(lines.iter().copied());
+        assert!(passed(&[]).is_empty());
         let lines = [
             "1.1 c (Reelway), 1.1 varnish (Varnish/7.1)",
             "1.0 fred, 1.1  b  (Reelway)",
         ];
-        assert_eq!(said(&lines), ids(&["b", "c"]));
+        assert_eq!(passed(&lines), ids(&["b", "c"]));
         let many = "1.1 x (Reelway),".repeat(100);
-        assert_eq!(said(&[&many]).len(), MOST_HOPS + 1);
-        assert!(said(&[",, (Reelway) ,1.1 (Reelway)", "1.1 a-b (Reelway)"]).is_empty());
-        assert!(said(&[&format!("1.1 {} (Reelway)", "x".repeat(65))]).is_empty());
+        assert_eq!(passed(&[&many]).len(), MOST_HOPS + 1);
+        assert!(passed(&[",, (Reelway) ,1.1 (Reelway)", "1.1 a-b (Reelway)"]).is_empty());
+        assert!(passed(&[&format!("1.1 {} (Reelway)", "x".repeat(65))]).is_empty());
     }
 }

@@ -62,7 +62,7 @@ impl Web {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         if !token.is_empty() {
-            let mut value = HeaderValue::from_str(&format!("Bearer {}", token.tell()))
+            let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose()))
                 .map_err(|_| "the token has characters that cannot be sent".to_owned())?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
@@ -93,7 +93,7 @@ impl Web {
             .get(self.address.below(path, query))
             .headers(headers);
         if let Some((user, password)) = &self.address.user {
-            request = request.basic_auth(user, Some(password.tell()));
+            request = request.basic_auth(user, Some(password.expose()));
         }
         match tokio::time::timeout(self.stall, request.send()).await {
             Ok(answer) => answer.map_err(|error| match redirects::refused(&error) {
@@ -115,7 +115,7 @@ impl Web {
         let answer = self.ask(path, "", headers).await?;
         let version = check::probed(answer.status(), answer.headers())?;
         let lines = answer.headers().get_all(VIA).iter();
-        let via = via::said(lines.filter_map(|line| line.to_str().ok()));
+        let via = via::ids(lines.filter_map(|line| line.to_str().ok()));
         let recording = check::recording(answer.headers());
         Ok((
             version,

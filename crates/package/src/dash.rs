@@ -225,12 +225,12 @@ fn adaptation_set(
     out.push_str("    </AdaptationSet>\n");
 }
 
-fn representation(out: &mut String, said: &Representation<'_>, links: Links<'_>) {
+fn representation(out: &mut String, representation: &Representation<'_>, links: Links<'_>) {
     let Representation {
         of: package, track, ..
-    } = *said;
+    } = *representation;
     let media = package.media(track);
-    let place = said
+    let place = representation
         .place
         .map_or(String::new(), |place| format!("r{place}-"));
     let _ = write!(
@@ -262,13 +262,13 @@ fn representation(out: &mut String, said: &Representation<'_>, links: Links<'_>)
             "        <AudioChannelConfiguration schemeIdUri=\"{scheme}\" value=\"{value}\"/>"
         );
     }
-    segment_template(out, said, links);
+    segment_template(out, representation, links);
     out.push_str("      </Representation>\n");
 }
 
-fn segment_template(out: &mut String, said: &Representation<'_>, links: Links<'_>) {
-    let Representation { track, path, .. } = *said;
-    let query = said
+fn segment_template(out: &mut String, representation: &Representation<'_>, links: Links<'_>) {
+    let Representation { track, path, .. } = *representation;
+    let query = representation
         .segments
         .map(|query| format!("?{}", xml_escape(query)))
         .unwrap_or_default();

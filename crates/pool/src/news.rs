@@ -16,7 +16,7 @@ pub enum News {
 }
 
 impl News {
-    pub(crate) fn tell(self, policy: &mut dyn Policy, now: Duration) {
+    pub(crate) fn pass_on(self, policy: &mut dyn Policy, now: Duration) {
         match self {
             News::Film(film, shape) => policy.film(film, shape, now),
             News::Watches(viewer, watching) => policy.watch(viewer, watching, now),

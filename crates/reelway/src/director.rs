@@ -161,7 +161,7 @@ impl Director {
                     });
                     match config {
                         Ok(config) => return Order::Take(Box::new(config)),
-                        Err(error) => warn!("the configuration is not taken: {error:#}"),
+                        Err(error) => warn!("the configuration stays as it is: {error:#}"),
                     }
                 }
             }
@@ -222,7 +222,9 @@ async fn set_edge_up(steps: &[Step], address: IpAddr, keep: bool) -> anyhow::Res
         setup.leave();
         return Ok(());
     }
-    info!("this machine has the settings of an edge; they are put back when this program ends");
+    info!(
+        "this machine has the settings of an edge; the previous ones are restored when this program ends"
+    );
     stop_signal().await?;
     drop(setup);
     // Another program may have put a file there.

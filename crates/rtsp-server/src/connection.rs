@@ -69,7 +69,7 @@ impl Connection {
             .with_interval(Duration::from_secs(15));
         let _ = SockRef::from(&*self.stream).set_tcp_keepalive(&keepalive.with_retries(4));
         // Answers take precedence over media until this connection carries media as well.
-        if let Err(error) = marks::set_said(self.stream.as_fd()) {
+        if let Err(error) = marks::set_control(self.stream.as_fd()) {
             tracing::debug!(%peer, "marks: {error}");
         }
         let writer: Writer = Arc::new(FrameWriter::new(self.stream.clone()));

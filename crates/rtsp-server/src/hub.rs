@@ -8,7 +8,7 @@ use reelway_clock::Monotonic;
 use reelway_demand::Schedule;
 use reelway_media::Nanos;
 use reelway_rtsp::film::FilmError;
-use reelway_rtsp::machine::{Action, ConnId, Event, Machine, Reported, Said, Settings};
+use reelway_rtsp::machine::{Action, ConnId, Event, Feedback, Machine, Reported, Settings};
 use reelway_rtsp::seam::{self, Job, Outcome, Refusal};
 use reelway_sender::StreamEvent;
 use reelway_session::{EndReason, Session, in_patience};
@@ -27,13 +27,13 @@ enum Notice {
 }
 
 /// RTCP from a viewer over UDP; dropped if the queue is full.
-type Heard = (String, Said);
+type SessionFeedback = (String, Feedback);
 
 /// The channels on which streams and the register report events.
 #[derive(Clone)]
 struct Ears {
     notices: mpsc::UnboundedSender<Notice>,
-    heard: mpsc::Sender<Heard>,
+    feedback: mpsc::Sender<SessionFeedback>,
 }
 
 impl Ears {
@@ -52,17 +52,17 @@ impl Ears {
                     jitter: report.jitter,
                 };
                 // Reports are dropped while the queue is full.
-                let said = Said::Report(report.track, reported);
-                drop(self.heard.try_send((session, said)));
+                let feedback = Feedback::Report(report.track, reported);
+                drop(self.feedback.try_send((session, feedback)));
             }
-            StreamEvent::Alive => drop(self.heard.try_send((session, Said::Alive))),
-            StreamEvent::Left => drop(self.heard.try_send((session, Said::Bye))),
+            StreamEvent::Alive => drop(self.feedback.try_send((session, Feedback::Alive))),
+            StreamEvent::Left => drop(self.feedback.try_send((session, Feedback::Bye))),
         }
     }
 }
 
 /// Capacity of the report queue: a thousand viewers send about a hundred reports a second.
-const MOST_HEARD: usize = 4096;
+const MOST_FEEDBACK: usize = 4096;
 
 /// How long receiver reports are collected before they are processed.
 const GATHER: Duration = Duration::from_millis(20);
@@ -102,7 +102,7 @@ struct Viewer {
 /// The receiving ends of [`Ears`].
 pub(crate) struct News {
     notices: mpsc::UnboundedReceiver<Notice>,
-    heard: mpsc::Receiver<Heard>,
+    feedback: mpsc::Receiver<SessionFeedback>,
 }
 
 /// Why an ended stream cannot be moved.
@@ -117,18 +117,18 @@ impl Hub {
         services: Services,
     ) -> (Hub, News) {
         let (notices, receiver) = mpsc::unbounded_channel();
-        let (heard, heard_receiver) = mpsc::channel(MOST_HEARD);
+        let (feedback, feedback_receiver) = mpsc::channel(MOST_FEEDBACK);
         let hub = Hub {
             machine: Mutex::new(Machine::new(settings())),
             settings: Box::new(settings),
             services,
             doors: Mutex::default(),
             viewers: Mutex::default(),
-            ears: Ears { notices, heard },
+            ears: Ears { notices, feedback },
         };
         let news = News {
             notices: receiver,
-            heard: heard_receiver,
+            feedback: feedback_receiver,
         };
         (hub, news)
     }
@@ -183,7 +183,7 @@ impl Hub {
             Some(actions)
         });
         let Ok(Some(actions)) = actions else {
-            self.start_anew();
+            self.restart();
             return None;
         };
         let mut job = None;
@@ -276,7 +276,7 @@ impl Hub {
 
     /// Replaces a machine that a panic may have left inconsistent. What its sessions and
     /// connections were about to do is unknown: they end with a reason, and viewers may reconnect.
-    fn start_anew(&self) {
+    fn restart(&self) {
         {
             let Err(poisoned) = self.machine.lock() else {
                 // Another thread has done it already.
@@ -289,7 +289,7 @@ impl Hub {
         let viewers = std::mem::take(&mut *lock(&self.viewers));
         let doors: Vec<Arc<Notify>> = lock(&self.doors).values().cloned().collect();
         tracing::error!(
-            "RTSP starts anew after a panic: {} sessions and {} connections are ended",
+            "RTSP restarts after a panic: {} sessions and {} connections are ended",
             viewers.len(),
             doors.len()
         );
@@ -320,7 +320,7 @@ impl Hub {
             Job::Admit(newcomer) => {
                 let (watch, notices) = (Arc::new(Watch::default()), self.ears.notices.clone());
                 let on_end = move |name: &str, reason: &EndReason| {
-                    drop(notices.send(Notice::Ended(name.to_owned(), reason.told())));
+                    drop(notices.send(Notice::Ended(name.to_owned(), reason.for_viewer())));
                 };
                 let session = match self.services.admit(*newcomer, &watch, on_end) {
                     Ok(session) => session,
@@ -421,14 +421,14 @@ impl Hub {
             return Ok(None);
         };
         let booked = viewer.session.plays(from, to, may_refuse);
-        self.services.say_farewell();
+        self.services.run_farewells();
         booked.map_err(refused)
     }
 
     /// Processes the events of streams and the register, for ever.
     pub async fn listen(&self, news: &tokio::sync::Mutex<News>) {
         let mut news = news.lock().await;
-        let News { notices, heard } = &mut *news;
+        let News { notices, feedback } = &mut *news;
         let tells = async {
             while let Some(notice) = notices.recv().await {
                 let event = match notice {
@@ -442,9 +442,9 @@ impl Hub {
         };
         let hears = async {
             let mut several = Vec::new();
-            while heard.recv_many(&mut several, MOST_HEARD).await > 0 {
-                for (session, said) in several.drain(..) {
-                    self.happen(Event::Heard { session, said });
+            while feedback.recv_many(&mut several, MOST_FEEDBACK).await > 0 {
+                for (session, feedback) in several.drain(..) {
+                    self.happen(Event::Feedback { session, feedback });
                 }
                 // Reports are not urgent, and waking up for each costs more than all the rest.
                 tokio::time::sleep(GATHER).await;

@@ -147,7 +147,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     }
     socket.bind(&address.into())?;
     // Applies to the first packet to each peer; connections are marked once accepted.
-    if let Err(error) = marks::set_said(socket.as_fd()) {
+    if let Err(error) = marks::set_control(socket.as_fd()) {
         tracing::debug!("marks of {address}: {error}");
     }
     socket.listen(BACKLOG)?;

@@ -107,8 +107,8 @@ impl Services {
     }
 
     /// Ends the sessions that had to make room for others.
-    pub fn say_farewell(&self) {
-        self.sessions.say_farewell();
+    pub fn run_farewells(&self) {
+        self.sessions.run_farewells();
     }
 
     /// Asks the register to admit this viewer; `on_end` is called when the register ends the
@@ -120,7 +120,7 @@ impl Services {
         on_end: impl FnOnce(&str, &EndReason) + Send + 'static,
     ) -> Result<Session, Refusal> {
         let opened = self.sessions.open(new_session(newcomer));
-        self.sessions.say_farewell();
+        self.sessions.run_farewells();
         let session = opened.map_err(refused)?;
         // The machine tracks how long a viewer may be silent, depending on what they do.
         session.set_idle_limit(Duration::MAX);

@@ -69,12 +69,12 @@ impl Target {
 
     /// Returns whether another server redirected the viewer here.
     pub fn is_moved(&self) -> bool {
-        self.says(MOVED)
+        self.has_word(MOVED)
     }
 
     /// Returns how the film is requested.
     pub fn form(&self) -> Form {
-        match self.says(AS_TS) {
+        match self.has_word(AS_TS) {
             true => Form::TransportStream,
             false => Form::Tracks,
         }
@@ -86,7 +86,7 @@ impl Target {
     }
 
     /// Returns whether the query contains this word; a track that a client appended may follow it.
-    fn says(&self, wanted: &str) -> bool {
+    fn has_word(&self, wanted: &str) -> bool {
         let mut words = self
             .query
             .iter()

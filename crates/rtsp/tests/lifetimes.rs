@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::{PEER, Server};
 use reelway_media::SECOND;
 use reelway_rtsp::RtspConfig;
-use reelway_rtsp::machine::{Event, Reported, Said};
+use reelway_rtsp::machine::{Event, Feedback, Reported};
 use reelway_rtsp::seam::State;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -104,18 +104,20 @@ fn receiver_reports_keep_a_session_alive_and_say_how_it_arrives() {
             lost: 3 + lost,
             jitter: Duration::from_millis(2),
         };
-        server.happen(Event::Heard {
+        server.happen(Event::Feedback {
             session: session.clone(),
-            said: Said::Report(lost as usize % 2, reported),
+            feedback: Feedback::Report(lost as usize % 2, reported),
         });
     }
     assert_eq!(server.machine.sessions(), 1);
-    let said = server.receptions[&session].iter();
-    let said: Vec<(u32, u64, f64)> = said.map(|of| (of.ssrc, of.lost, of.jitter_ms)).collect();
+    let receptions = server.receptions[&session].iter();
+    let receptions: Vec<(u32, u64, f64)> = receptions
+        .map(|of| (of.ssrc, of.lost, of.jitter_ms))
+        .collect();
     let tracks = &server.streams[&session].order.tracks;
     let (picture, sound) = (tracks[0].ssrc, tracks[1].ssrc);
     assert_eq!(
-        said,
+        receptions,
         [
             (picture, 3, 2.0),
             (sound, 4, 2.0),
@@ -133,9 +135,9 @@ fn who_says_bye_leaves_soon_and_whoever_asks_for_something_after_it_stays() {
     let conn = server.connect();
     let session = server.set_up_udp(conn);
     server.play(conn, &session, "");
-    let bye = Event::Heard {
+    let bye = Event::Feedback {
         session: session.clone(),
-        said: Said::Bye,
+        feedback: Feedback::Bye,
     };
     // A player recreates its receivers for a seek.
     server.happen(bye);
@@ -145,9 +147,9 @@ fn who_says_bye_leaves_soon_and_whoever_asks_for_something_after_it_stays() {
     assert_eq!(server.machine.sessions(), 1);
 
     server.story();
-    let bye = Event::Heard {
+    let bye = Event::Feedback {
         session: session.clone(),
-        said: Said::Bye,
+        feedback: Feedback::Bye,
     };
     server.happen(bye);
     server.wait(soon);
@@ -239,9 +241,9 @@ fn a_udp_session_survives_its_connection_until_it_has_been_silent_for_too_long()
     assert_eq!(server.play(again, &session, "").code, 200);
     server.happen(Event::Disconnected { conn: again });
     server.wait(SOON);
-    server.happen(Event::Heard {
+    server.happen(Event::Feedback {
         session: session.clone(),
-        said: Said::Alive,
+        feedback: Feedback::Alive,
     });
     server.wait(SOON);
     assert_eq!(server.machine.sessions(), 1, "its receiver still reports");
@@ -514,9 +516,9 @@ fn after_a_standstill_nobody_is_judged_before_what_came_is_read() {
     assert_eq!(server.machine.sessions(), 1);
     assert!(server.closed.is_empty(), "nor is a connection");
     server.must(idle, "OPTIONS *");
-    server.happen(Event::Heard {
+    server.happen(Event::Feedback {
         session,
-        said: Said::Alive,
+        feedback: Feedback::Alive,
     });
     server.wait(SOON);
     assert_eq!(server.machine.sessions(), 1, "it reported meanwhile");

@@ -37,7 +37,7 @@ impl Ways {
         let kept = match netlink::egress(to).and_then(netlink::keeps_departures) {
             Ok(kept) => kept,
             Err(error) => {
-                tracing::debug!("the queue on the way to {to} is not known: {error}");
+                tracing::debug!("the queueing discipline on the way to {to} is unknown: {error}");
                 false
             }
         };

@@ -38,13 +38,13 @@ pub(crate) struct Waiter {
     /// The viewer, if the group shows their position.
     pub watcher: Option<Arc<Watcher>>,
     /// Whether a result was sent.
-    pub told: bool,
+    pub answered: bool,
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        if !self.told {
-            self.say(Err(fault()));
+        if !self.answered {
+            self.reply(Err(fault()));
         }
     }
 }
@@ -57,12 +57,12 @@ impl Waiter {
         }
     }
 
-    fn tell(mut self, result: Result<Arc<Planned>, StreamError>) {
-        self.say(result);
+    fn answer(mut self, result: Result<Arc<Planned>, StreamError>) {
+        self.reply(result);
     }
 
-    fn say(&mut self, result: Result<Arc<Planned>, StreamError>) {
-        self.told = true;
+    fn reply(&mut self, result: Result<Arc<Planned>, StreamError>) {
+        self.answered = true;
         let command = Command::Planned {
             stream: self.stream,
             epoch: self.epoch,
@@ -86,30 +86,30 @@ struct Owed {
     groups: Groups,
     script: Arc<Script>,
     id: GroupId,
-    told: bool,
+    answered: bool,
 }
 
 impl Owed {
-    fn tell(mut self, result: Result<Planned, StreamError>) {
-        self.say(result);
+    fn answer(mut self, result: Result<Planned, StreamError>) {
+        self.reply(result);
     }
 
     /// Sends the result to all waiters for the group.
-    fn say(&mut self, result: Result<Planned, StreamError>) {
-        self.told = true;
+    fn reply(&mut self, result: Result<Planned, StreamError>) {
+        self.answered = true;
         let result = result.map(Arc::new);
         let key = self.script.key(self.id);
         let waiters = lock(&self.groups).made(key, result.as_ref().ok());
         for waiter in waiters {
-            waiter.tell(result.clone());
+            waiter.answer(result.clone());
         }
     }
 }
 
 impl Drop for Owed {
     fn drop(&mut self) {
-        if !self.told {
-            self.say(Err(fault()));
+        if !self.answered {
+            self.reply(Err(fault()));
         }
     }
 }
@@ -320,7 +320,7 @@ impl Planner {
             Lookup::Ready(group, waiter) => {
                 drop(groups);
                 waiter.comes_to(&script.source, group.bytes.0.range().start);
-                return waiter.tell(Ok(group));
+                return waiter.answer(Ok(group));
             }
             Lookup::Make => drop(groups),
         }
@@ -328,7 +328,7 @@ impl Planner {
             groups: Arc::clone(&self.0.groups),
             script,
             id,
-            told: false,
+            answered: false,
         };
         supervise::inject("planner.take_up");
         self.push(deadline, Job::Read { owed, deadline });
@@ -377,7 +377,7 @@ impl Planner {
                     let result = read
                         .map_err(|error| StreamError(error.to_string()))
                         .and_then(|span| plan(&owed.script, owed.id, recipe, span));
-                    owed.tell(result);
+                    owed.answer(result);
                 }
             }
         }
@@ -418,7 +418,7 @@ impl Planner {
         let (script, id) = (&owed.script, owed.id);
         let wanted = match script.wanted(id) {
             Ok(wanted) => wanted,
-            Err(error) => return owed.tell(Err(error)),
+            Err(error) => return owed.answer(Err(error)),
         };
         let begins = wanted.range.start;
         for waiter in lock(&self.0.groups).begins(script.key(id), begins) {

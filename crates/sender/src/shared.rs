@@ -70,7 +70,7 @@ pub(crate) struct Shared {
     /// Limits how many missing packets its receiver may report.
     misses: Allowance<256>,
     /// Limits how many messages its receiver may send.
-    said: Allowance<32>,
+    event_allowance: Allowance<32>,
     reception: Mutex<Vec<Option<Reception>>>,
     /// The receiver of each track.
     receivers: Mutex<Vec<Receiver>>,
@@ -187,7 +187,7 @@ impl Shared {
             dropped: AtomicU64::new(0),
             resent: AtomicU64::new(0),
             misses: Allowance::default(),
-            said: Allowance::default(),
+            event_allowance: Allowance::default(),
             reception,
             receivers,
         }
@@ -262,9 +262,9 @@ impl Shared {
     }
 
     /// Reports a message of its receiver at `now` (ns), unless there were too many lately.
-    pub fn hears(&self, said: StreamEvent, now: u64) {
-        if self.said.take(now, 1) > 0 {
-            (self.events)(said);
+    pub fn hears(&self, event: StreamEvent, now: u64) {
+        if self.event_allowance.take(now, 1) > 0 {
+            (self.events)(event);
         }
     }
 

@@ -147,7 +147,7 @@ impl FrameWriter {
             rate => rate.max(LEAST_RATE),
         };
         if let Err(error) = tcp::set_max_rate(self.connection.as_fd(), rate) {
-            tracing::debug!("an RTSP connection is not held to its rate: {error}");
+            tracing::debug!("an RTSP connection's pacing rate cannot be set: {error}");
         }
     }
 

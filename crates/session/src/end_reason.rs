@@ -25,7 +25,7 @@ pub enum EndReason {
 
 impl EndReason {
     /// Returns the reason reported to the viewer; `None` if they ended the session themselves.
-    pub fn told(&self) -> Option<String> {
+    pub fn for_viewer(&self) -> Option<String> {
         match self {
             EndReason::Left | EndReason::Disconnected | EndReason::Expired => None,
             EndReason::Failed(why) => Some(why.clone()),

@@ -260,7 +260,7 @@ impl Gate {
                 PATIENCE.as_secs()
             );
         } else {
-            tracing::info!("{name}: capacity is back to what it was");
+            tracing::info!("{name}: capacity is back to normal");
         }
     }
 

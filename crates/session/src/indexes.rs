@@ -30,7 +30,7 @@ impl Indexes {
         });
         if let Err(error) = started {
             tracing::warn!(
-                "what films need stays an estimate, as no thread can be started: {error}"
+                "what films need is only estimated, as no thread can be started: {error}"
             );
         }
         Indexes { curves, films }

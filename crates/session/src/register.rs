@@ -106,7 +106,7 @@ impl<S: Clone> Register<S> {
     }
 
     /// Runs the pending farewells of ended sessions. The caller must not hold a lock of a protocol.
-    pub fn say_farewell(&self) {
+    pub fn run_farewells(&self) {
         let farewells = std::mem::take(&mut *lock(&self.farewells));
         farewells.into_iter().for_each(|farewell| farewell());
     }

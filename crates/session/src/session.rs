@@ -63,7 +63,7 @@ impl Ended {
     /// Notifies the protocol and writes the log line.
     pub fn finish(mut self) {
         self.call();
-        self.tell();
+        self.report();
     }
 
     fn call(&mut self) {
@@ -72,8 +72,8 @@ impl Ended {
         }
     }
 
-    fn tell(self) {
-        self.session.tell_story(&self.reason, &self.progress);
+    fn report(self) {
+        self.session.log_end(&self.reason, &self.progress);
         // The probe may hold the stream or the connection; drop them now, not with the last handle.
         let probe = self.session.live().probe.take();
         drop(probe);
@@ -317,7 +317,7 @@ impl Session {
         if let Some(mut ended) = self.close(reason) {
             ended.call();
             self.leave();
-            ended.tell();
+            ended.report();
         }
     }
 
@@ -352,7 +352,7 @@ impl Session {
     }
 
     /// Writes the session's log line. Values that its protocol cannot know are left out.
-    fn tell_story(&self, reason: &EndReason, progress: &Progress) {
+    fn log_end(&self, reason: &EndReason, progress: &Progress) {
         let tenths = |value: f64| (value * 10.0).round() / 10.0;
         let seconds = reelway_clock::now().since(self.0.started).as_secs_f64();
         if *reason == EndReason::MadeRoom {

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use reelway_media::{Nanos, SECOND};
-use reelway_rtsp::machine::{ConnId, Event as What, Said};
+use reelway_rtsp::machine::{ConnId, Event as What, Feedback};
 use reelway_rtsp::message::Message;
 use reelway_rtsp::parser::Parser;
 
@@ -242,8 +242,8 @@ impl Node {
             .iter()
             .filter(|(_, client)| !client.never_plays);
         for id in there.map(|(id, _)| *id).collect::<Vec<_>>() {
-            let (session, said) = (name_of(id), Said::Alive);
-            self.happens_over_rtsp(What::Heard { session, said });
+            let (session, feedback) = (name_of(id), Feedback::Alive);
+            self.happens_over_rtsp(What::Feedback { session, feedback });
         }
         self.check_sessions();
         let heard_until = self.now;

@@ -321,7 +321,7 @@ impl Node {
     pub fn goes_elsewhere(&mut self, id: u64, at: Nanos) {
         if let Some(viewer) = self.viewers.get_mut(&id) {
             (viewer.at, viewer.state) = (at, State::Preparing);
-            viewer.begins_anew();
+            viewer.restart();
             (viewer.begins, viewer.unseen) = (at, 0);
             viewer.is_apart = false;
             viewer.epoch += 1;
@@ -353,7 +353,7 @@ impl Node {
         let viewer = self.viewers.get_mut(&id)?;
         viewer.is_apart |= is_missing;
         viewer.state = State::Paused;
-        viewer.begins_anew();
+        viewer.restart();
         viewer.connection.iter_mut().for_each(Connection::rests);
         viewer.at = at.unwrap_or(viewer.at);
         self.note(&Line::Pauses { viewer: id });
@@ -380,7 +380,7 @@ impl Node {
         if may {
             if let Some(viewer) = self.viewers.get_mut(&id) {
                 viewer.state = State::Preparing;
-                viewer.begins_anew();
+                viewer.restart();
             }
             self.lane.resume(id, id, self.now.nanos());
             self.acts();

@@ -149,7 +149,7 @@ impl Node {
                 };
                 if let Some(viewer) = self.viewers.get_mut(&id) {
                     viewer.state = State::Preparing;
-                    viewer.begins_anew();
+                    viewer.restart();
                 }
                 self.lane.resume(id, id, self.now.nanos());
                 self.acts();

@@ -135,7 +135,7 @@ impl Viewer {
     }
 
     /// Resets the lateness when they begin or stop at another position.
-    pub fn begins_anew(&mut self) {
+    pub fn restart(&mut self) {
         (self.late, self.moved) = ([false; 2], false);
     }
 

@@ -301,7 +301,7 @@ impl Node {
     pub fn news(&mut self, news: News) {
         let now = self.now;
         self.pool.exchange_news(&mut vec![news]);
-        self.pool.tell_news(now);
+        self.pool.pass_on_news(now);
     }
 
     /// Handles the blocks that were released; requests that wait for room may then get it.

@@ -149,7 +149,7 @@ impl Inner {
                 pool.close_film(film);
             }
             pool.exchange_news(&mut lock(&self.news));
-            pool.tell_news(now);
+            pool.pass_on_news(now);
             change(&mut pool, now, &mut work.finished);
             work.accesses = pool.take_accesses();
             work.now = pool.policy_time(now);
@@ -275,7 +275,7 @@ impl Inner {
     }
 
     /// Passes news to the policy before its next decision.
-    pub fn tell(self: &Arc<Self>, news: News) {
+    pub fn add_news(self: &Arc<Self>, news: News) {
         let waiting = {
             let mut list = lock(&self.news);
             list.push(news);

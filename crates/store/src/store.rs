@@ -260,7 +260,7 @@ impl Store {
         let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
         self.0
             .0
-            .tell(News::Film(source.number(), Film { blocks, duration }));
+            .add_news(News::Film(source.number(), Film { blocks, duration }));
     }
 
     /// Registers a viewer with the cache policy; the viewer has no position yet.

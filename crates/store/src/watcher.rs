@@ -81,7 +81,7 @@ impl Watcher {
                 _ => 0,
             };
             // Under the lock, so that news arrive in the order of events.
-            store.tell(match new {
+            store.add_news(match new {
                 Some(watching) => News::Watches(self.viewer, watching),
                 None => News::Left(self.viewer),
             });

@@ -93,9 +93,9 @@ pub(crate) fn restarted(part: &str) -> Duration {
         (pause, problems.iter().any(failed))
     };
     if is_failed {
-        tracing::error!("{part} panics again and again; /healthz says so until it is quiet");
+        tracing::error!("{part} panics repeatedly; /healthz reports it until the panics stop");
     } else {
-        tracing::warn!("{part} starts again after a panic");
+        tracing::warn!("{part} restarts after a panic");
     }
     pause
 }

@@ -36,7 +36,7 @@ pub fn reset<'m, T>(
             let mut entered = poisoned.into_inner();
             make(&mut entered);
             mutex.clear_poison();
-            tracing::warn!("{what}: made anew after a panic");
+            tracing::warn!("{what}: rebuilt after a panic");
             entered
         }
     }
@@ -44,9 +44,7 @@ pub fn reset<'m, T>(
 
 /// Ends the process (SIGABRT), because `what` cannot be relied on any more.
 pub fn fatal(what: &str) -> ! {
-    tracing::error!(
-        "a panic left {what} in a state that cannot be relied on; the server ends, to be started again"
-    );
+    tracing::error!("a panic left {what} in an unreliable state; the server ends, to be restarted");
     std::process::abort()
 }
 

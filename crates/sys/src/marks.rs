@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use crate::{check, options};
 
 /// Marks of control traffic: answers, descriptions, playlists, reports.
-const SAID: (u8, u8) = (
+const CONTROL: (u8, u8) = (
     // CS5, signalling (RFC 4594 section 3.2).
     40, // Before RTP (`TC_PRIO_CONTROL`). Needs CAP_NET_ADMIN or CAP_NET_RAW.
     7,
@@ -58,8 +58,8 @@ pub fn set(socket: BorrowedFd<'_>, dscp: u8, priority: u8) -> io::Result<()> {
 ///
 /// # Errors
 /// As for [`set`].
-pub fn set_said(socket: BorrowedFd<'_>) -> io::Result<()> {
-    set(socket, SAID.0, SAID.1)
+pub fn set_control(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set(socket, CONTROL.0, CONTROL.1)
 }
 
 /// Marks a connection as bulk traffic, which has no precedence.
@@ -124,10 +124,10 @@ mod tests {
             let Ok(listener) = TcpListener::bind(address) else {
                 continue;
             };
-            set_said(listener.as_fd()).unwrap();
+            set_control(listener.as_fd()).unwrap();
             let _peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let (taken, _) = listener.accept().unwrap();
-            set_said(taken.as_fd()).unwrap();
+            set_control(taken.as_fd()).unwrap();
             for socket in [listener.as_fd(), taken.as_fd()] {
                 assert!([6, 7].contains(&priority(socket).unwrap()), "{address}");
             }
@@ -136,7 +136,7 @@ mod tests {
                 true => tos(libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
                 false => tos(libc::IPPROTO_IP, libc::IP_TOS),
             };
-            assert_eq!(marked >> 2, i32::from(SAID.0), "{address}");
+            assert_eq!(marked >> 2, i32::from(CONTROL.0), "{address}");
             set_bulk(taken.as_fd()).unwrap();
             assert_eq!(priority(taken.as_fd()).unwrap(), 0);
         }

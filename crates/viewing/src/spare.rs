@@ -182,7 +182,7 @@ impl<R: Copy + Ord> Spares<R> {
     pub fn stale(&self, download: &Download<R>, now: Monotonic) -> Vec<R> {
         let is_stale = |resource: &R| {
             let known = self.all.get(resource);
-            known.is_none_or(|(_, said)| now.since(*said) >= LOOK)
+            known.is_none_or(|(_, set_at)| now.since(*set_at) >= LOOK)
         };
         let resources = download.limited_by.iter().copied();
         resources.filter(is_stale).collect()
@@ -191,9 +191,9 @@ impl<R: Copy + Ord> Spares<R> {
     /// Sets the unbooked bytes per second of a resource from now on.
     pub fn set(&mut self, resource: R, rest: u64, now: Monotonic) {
         let new = || (Spare::new(now), now);
-        let (spare, said) = self.all.entry(resource).or_insert_with(new);
+        let (spare, set_at) = self.all.entry(resource).or_insert_with(new);
         spare.set(rest, now);
-        *said = now;
+        *set_at = now;
     }
 
     /// Takes permission to send the next piece beyond the film's pace: of `asked` bytes if it has

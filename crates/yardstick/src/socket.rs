@@ -106,7 +106,8 @@ fn address(address: &SockaddrStorage) -> Option<SocketAddr> {
 pub fn pair(address: IpAddr, port: u16, buffer: usize) -> io::Result<(UdpSocket, UdpSocket)> {
     let bind = |port| UdpSocket::bind(SocketAddr::new(address, port));
     if port != 0 {
-        return prepared(bind(port)?, bind(port + 1)?, buffer);
+        let next = port.checked_add(1).ok_or(io::ErrorKind::InvalidInput)?;
+        return prepared(bind(port)?, bind(next)?, buffer);
     }
     // The system assigns ports at random; half of them are even, and most next ports are free.
     for _ in 0..256 {

@@ -70,7 +70,7 @@ pub fn namespaces(edges: u8) -> Vec<Step> {
             look: words("ip netns list"),
             make: words(&format!("ip netns add {name}")),
             remove: words(&format!("ip netns delete {name}")),
-            says: name,
+            expected: name,
         }
     };
     names.map(made).collect()

@@ -81,7 +81,7 @@ impl Certificate {
                 tracing::info!("the certificate {} was read again", self.chain.display());
             }
             Err(error) => {
-                tracing::warn!("{error}; connections get the certificate of before");
+                tracing::warn!("{error}; the previous certificate stays in use");
             }
         }
     }
@@ -136,8 +136,8 @@ fn parse<T>(
     what: &str,
     parse: impl FnOnce(&[u8]) -> Result<T, pem::Error>,
 ) -> io::Result<T> {
-    let told = |error: &dyn fmt::Display| wrong(setting, path, &error.to_string());
-    let bytes = fs::metadata(path).map_err(|error| told(&error))?.len();
+    let named = |error: &dyn fmt::Display| wrong(setting, path, &error.to_string());
+    let bytes = fs::metadata(path).map_err(|error| named(&error))?.len();
     if bytes > LONGEST {
         return Err(wrong(
             setting,
@@ -145,10 +145,10 @@ fn parse<T>(
             &format!("too long for a {what}: {bytes} bytes"),
         ));
     }
-    let text = fs::read(path).map_err(|error| told(&error))?;
+    let text = fs::read(path).map_err(|error| named(&error))?;
     parse(&text).map_err(|error| match error {
         pem::Error::NoItemsFound => wrong(setting, path, &format!("no {what} in it")),
-        error => told(&error),
+        error => named(&error),
     })
 }
 

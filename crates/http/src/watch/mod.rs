@@ -236,9 +236,9 @@ impl Watch {
     /// Adds the header with which an edge follows a film that may grow.
     fn with_recording(&self, mut answer: Answer, show: &Show) -> Answer {
         let status = &self.status;
-        let told = (self.films).told(show, status.now(), status.time_of_day());
-        if let Some(told) = told {
-            answer::set(&mut answer, RECORDING, &told);
+        let header = (self.films).recording_header(show, status.now(), status.time_of_day());
+        if let Some(header) = header {
+            answer::set(&mut answer, RECORDING, &header);
         }
         answer
     }

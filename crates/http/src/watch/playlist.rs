@@ -158,7 +158,7 @@ impl PlaylistRequest {
         let segments = segments(show);
         let steering = elsewhere.steering.as_ref();
         let steering = steering.map(|address| format!("{address}&{playlists}"));
-        let subtitles = subtitles::said(subtitles);
+        let subtitles = subtitles::listed(subtitles);
         let links = Links {
             playlists: Some(&playlists),
             segments: Some(&segments),

@@ -39,8 +39,8 @@ pub(super) fn find(
 }
 
 /// Returns the subtitles as playlists list them.
-pub(super) fn said(all: &[SubtitleTrack]) -> Vec<Subtitles<'_>> {
-    let said = all.iter().map(|track| Subtitles {
+pub(super) fn listed(all: &[SubtitleTrack]) -> Vec<Subtitles<'_>> {
+    let listed = all.iter().map(|track| Subtitles {
         number: track.number,
         label: &track.label,
         language: track.named.language.as_deref(),
@@ -48,7 +48,7 @@ pub(super) fn said(all: &[SubtitleTrack]) -> Vec<Subtitles<'_>> {
         default: track.named.default,
         sdh: track.named.sdh,
     });
-    said.collect()
+    listed.collect()
 }
 
 impl SubtitleTexts {

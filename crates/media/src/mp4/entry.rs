@@ -258,19 +258,19 @@ fn sound(entry: &Boxed, stsd_version: u8) -> Result<Known, IndexError> {
     // QuickTime's versions 1 and 2 have additional fields before the boxes.
     let fixed = AUDIO + [0, 16, 36].get(usize::from(version)).copied().unwrap_or(0);
     fields.take(6)?;
-    let said = Sound {
+    let stated = Sound {
         channels: fields.u16()?,
         rate: 0,
     };
     fields.take(6)?;
-    let said = Sound {
+    let stated = Sound {
         rate: fields.u32()? >> 16,
-        ..said
+        ..stated
     };
     entry.fields(0).take(fixed)?;
     if pcm_entry::is_one(&entry.kind) {
         let is_iso = entry.kind == *b"ipcm" && version == 0 && stsd_version == 0;
-        let known = pcm_entry::parse(entry, version, fixed, said)?;
+        let known = pcm_entry::parse(entry, version, fixed, stated)?;
         return Ok(known.map(|(config, sound, bytes)| Entry {
             codec: Codec::Pcm(config),
             size: (0, 0),
@@ -291,7 +291,7 @@ fn sound(entry: &Boxed, stsd_version: u8) -> Result<Known, IndexError> {
             let Some(esds) = esds else {
                 return Ok(Err("mp4a sound without its configuration".into()));
             };
-            let (codec, sound) = match mp4a(&esds, said)? {
+            let (codec, sound) = match mp4a(&esds, stated)? {
                 Ok(known) => known,
                 Err(reason) => return Ok(Err(reason)),
             };
@@ -304,13 +304,13 @@ fn sound(entry: &Boxed, stsd_version: u8) -> Result<Known, IndexError> {
             Codec::Ac3,
             find(b"dac3")?
                 .and_then(|dac3| config::ac3(dac3.body))
-                .unwrap_or(said),
+                .unwrap_or(stated),
         ),
         b"ec-3" => (
             Codec::Eac3,
             find(b"dec3")?
                 .and_then(|dec3| config::eac3(dec3.body))
-                .unwrap_or(said),
+                .unwrap_or(stated),
         ),
         b"Opus" => {
             let Some(dops) = find(b"dOps")? else {
@@ -336,10 +336,10 @@ fn sound(entry: &Boxed, stsd_version: u8) -> Result<Known, IndexError> {
                 return Ok(Err(words.into()));
             }
             // The lower sampling rates exist only in MPEG-2.
-            let object_type = if said.rate < 32_000 { 0x69 } else { 0x6b };
+            let object_type = if stated.rate < 32_000 { 0x69 } else { 0x6b };
             let config = sample_entry::decoder(object_type, 0x15, &[]);
-            bytes = sample_entry::sound(b"mp4a", said.rate, said.channels, &config);
-            (Codec::MpegAudio(MpegAudio { object_type }), said)
+            bytes = sample_entry::sound(b"mp4a", stated.rate, stated.channels, &config);
+            (Codec::MpegAudio(MpegAudio { object_type }), stated)
         }
         other => return Ok(Err(unknown_sound(*other))),
     };
@@ -384,10 +384,10 @@ fn iso_entry(entry: &Boxed, sound: &Sound, esds: &Boxed) -> Vec<u8> {
 }
 
 /// Returns the codec of an `mp4a` entry with this `esds` (14496-1 table 5), or why it cannot play.
-fn mp4a(esds_box: &Boxed, said: Sound) -> Result<Result<(Codec, Sound), String>, IndexError> {
+fn mp4a(esds_box: &Boxed, stated: Sound) -> Result<Result<(Codec, Sound), String>, IndexError> {
     let esds = Esds::parse(esds_box)?;
     if let object_type @ (0x69 | 0x6b) = esds.object_type {
-        return Ok(Ok((Codec::MpegAudio(MpegAudio { object_type }), said)));
+        return Ok(Ok((Codec::MpegAudio(MpegAudio { object_type }), stated)));
     }
     if esds.object_type == VORBIS {
         let known = VorbisConfig::parse(esds.specific);
@@ -411,7 +411,7 @@ fn mp4a(esds_box: &Boxed, said: Sound) -> Result<Result<(Codec, Sound), String>,
     if let Some(reason) = other {
         return Ok(Err(reason.into()));
     }
-    let Some(config) = audio_config(esds.specific, said.rate) else {
+    let Some(config) = audio_config(esds.specific, stated.rate) else {
         return Err(esds_box.damaged("holds no AudioSpecificConfig that can be read"));
     };
     let object_type = config.aac.object_type;
@@ -421,7 +421,7 @@ fn mp4a(esds_box: &Boxed, said: Sound) -> Result<Result<(Codec, Sound), String>,
     let channels = if config.channels > 0 {
         config.channels
     } else {
-        said.channels
+        stated.channels
     };
     Ok(Ok((
         Codec::Aac(config.aac),

@@ -34,10 +34,15 @@ pub fn is_one(kind: &[u8; 4]) -> bool {
     )
 }
 
-/// Parses an entry of this version, with boxes from byte `boxes` on and `said` in its fields.
-pub fn parse(entry: &Boxed, version: u16, boxes: usize, said: Sound) -> Result<Known, IndexError> {
+/// Parses an entry of this version, with boxes from byte `boxes` on and `stated` in its fields.
+pub fn parse(
+    entry: &Boxed,
+    version: u16,
+    boxes: usize,
+    stated: Sound,
+) -> Result<Known, IndexError> {
     let stated_bits = u32::from(entry.fields(18).u16()?);
-    let mut sound = said;
+    let mut sound = stated;
     let (bits, little_endian) = match &entry.kind {
         b"fpcm" | b"fl32" | b"fl64" => return Ok(Err("floating-point sound".into())),
         b"raw " | b"NONE" => return Ok(Err("uncompressed sound of 8 bits".into())),

@@ -47,7 +47,7 @@ pub struct Streams {
     /// Streams that are not played; without a coding if no other can follow under their number.
     passed: BTreeSet<(u16, Option<Coding>)>,
     /// Video streams whose coding is not known yet.
-    untold: BTreeSet<u16>,
+    unknown: BTreeSet<u16>,
     /// All of them unmodified, if they can be sent so.
     pub multiplex: Option<Box<Multiplex>>,
     scratch: Scratch,
@@ -118,7 +118,7 @@ impl Streams {
                 }
                 // No decoder could start here either.
                 None => {
-                    self.untold.insert(packet.stream);
+                    self.unknown.insert(packet.stream);
                     return;
                 }
             },
@@ -144,7 +144,7 @@ impl Streams {
 
     /// Adds a stream once a packet reveals its coding. Returns `None` if it is not played.
     fn add(&mut self, packet: &ps::Packet, coding: Coding) -> Option<usize> {
-        self.untold.remove(&packet.stream);
+        self.unknown.remove(&packet.stream);
         let stated = Stated {
             pid: packet.stream,
             coding,
@@ -210,7 +210,7 @@ impl Streams {
             view: 0,
             notes,
             passed,
-            untold: BTreeSet::new(),
+            unknown: BTreeSet::new(),
             multiplex: None,
             scratch: scratch.clone(),
         }
@@ -435,8 +435,8 @@ impl Streams {
     }
 
     pub fn end(&mut self, lost: u64, len: u64) {
-        let untold = self.untold.iter();
-        self.notes.extend(untold.map(|stream| {
+        let unknown = self.unknown.iter();
+        self.notes.extend(unknown.map(|stream| {
             format!("track {stream} (picture that never says how it is coded) skipped")
         }));
         for stream in &mut self.all {

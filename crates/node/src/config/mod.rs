@@ -101,10 +101,10 @@ impl Config {
             let token = token.resolve();
             let token = token.map_err(|error| anyhow!("{key}: {error}"))?;
             ensure!(
-                token.tell().len() >= SHORTEST_TOKEN,
+                token.expose().len() >= SHORTEST_TOKEN,
                 "{key}: a token has fewer than {SHORTEST_TOKEN} characters"
             );
-            Ok(token.tell().to_owned())
+            Ok(token.expose().to_owned())
         })
         .collect()
     }

@@ -202,7 +202,7 @@ impl Group {
                 };
                 let is_new = choice.met(number, edge, now);
                 if is_new && !choice.is_own(number) {
-                    info!("{}: a sibling", self.shown(number));
+                    info!("{}: is a sibling", self.shown(number));
                 }
             }
             Ok(_) => self.not_met(number, &Fault::Wrong("no Reelway, or an old one".into())),

@@ -161,7 +161,7 @@ impl<W: World> Pool<W> {
         self.films.number(file)
     }
 
-    /// Exchanges the list of news for [`Pool::tell_news`] with an empty list. Thus nothing is
+    /// Exchanges the list of news for [`Pool::pass_on_news`] with an empty list. Thus nothing is
     /// allocated, and callers that add news meanwhile do not wait for the policy.
     pub fn exchange_news(&mut self, news: &mut Vec<News>) {
         debug_assert!(self.news.is_empty(), "the policy was not told before");
@@ -169,10 +169,10 @@ impl<W: World> Pool<W> {
     }
 
     /// Passes the news on to the policy.
-    pub fn tell_news(&mut self, now: Monotonic) {
+    pub fn pass_on_news(&mut self, now: Monotonic) {
         let now = now.since(self.born);
         for news in self.news.drain(..) {
-            news.tell(&mut *self.policy, now);
+            news.pass_on(&mut *self.policy, now);
         }
     }
 

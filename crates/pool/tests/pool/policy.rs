@@ -81,7 +81,7 @@ fn the_policy_s_time_begins_with_the_pool_and_news_come_in_their_order() {
     owner.now += Duration::from_nanos(1);
     owner.pool.exchange_news(&mut news);
     assert!(news.is_empty());
-    owner.pool.tell_news(owner.now);
+    owner.pool.pass_on_news(owner.now);
     owner.fetch(0, film, 2..3, 0);
     assert_eq!(owner.reads[0].asked, owner.now);
     owner.now += Duration::from_nanos(4);

@@ -173,7 +173,7 @@ impl Run {
         let forget = self.random.below(4) == 0;
         self.owner.with_pool(|pool, now, finished| {
             pool.exchange_news(&mut news);
-            pool.tell_news(now);
+            pool.pass_on_news(now);
             if forget {
                 pool.forget(film.number, now);
                 pool.dispatch(now, finished);

@@ -153,7 +153,7 @@ pub async fn find_limit(options: Options, most: u32, runs: u32) -> anyhow::Resul
                 }
             );
             limit.tried.push((run, viewers, unwell));
-            bisection.told(unwell == 0);
+            bisection.record(unwell == 0);
         }
         limit.bounded |= bisection.is_bounded();
         limit.runs.push(bisection.well());

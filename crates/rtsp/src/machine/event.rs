@@ -63,11 +63,11 @@ pub enum Event<W, F> {
         conn: ConnId,
     },
     /// RTCP arrived from a viewer.
-    Heard {
+    Feedback {
         /// The session it belongs to, by its address or by the SSRC it reports on.
         session: String,
         /// What it reports.
-        said: Said,
+        feedback: Feedback,
     },
     /// A stream has reached its end and sent BYE.
     Finished {
@@ -99,7 +99,7 @@ pub enum Event<W, F> {
 
 /// What a viewer reports over RTCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum Feedback {
     /// A sign of life.
     Alive,
     /// Reception of a track, with its index among the session's tracks.

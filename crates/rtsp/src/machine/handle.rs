@@ -47,7 +47,7 @@ impl<W: Clone, F> Machine<W, F> {
             } => self.frame(now, conn, channel, data),
             Event::Done { conn, outcome } => self.done(now, conn, outcome),
             Event::Disconnected { conn } => self.disconnected(conn),
-            Event::Heard { session, said } => self.heard(now, &session, said),
+            Event::Feedback { session, feedback } => self.feedback(now, &session, feedback),
             Event::Finished { session, at } => self.finished(&session, at),
             Event::Failed { session, reason } => {
                 self.end(&session, EndReason::Failed(reason), true)

@@ -36,5 +36,5 @@ mod setup;
 mod state;
 mod step;
 
-pub use event::{Action, ConnId, Event, Reported, Said};
+pub use event::{Action, ConnId, Event, Feedback, Reported};
 pub use state::{Machine, Settings};

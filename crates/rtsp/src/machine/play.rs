@@ -92,7 +92,7 @@ impl<W: Clone, F> Machine<W, F> {
             (_, Phase::Playing { end }) if wish.end.is_none() => {
                 // Nothing changes (RFC 2326 section 10.5).
                 let answer = pace
-                    .say(Response::ok().header("Session", name))
+                    .add_headers(Response::ok().header("Session", name))
                     .header("Range", range::playing(position, end, duration));
                 return Ok(Step::Answer(answer));
             }
@@ -283,7 +283,7 @@ impl<W: Clone, F> Machine<W, F> {
             false => answer.header("RTP-Info", rtp_info::format(&entries)),
             true => answer,
         };
-        Ok(Step::AnswerAndGo(pace.say(answer), name))
+        Ok(Step::AnswerAndGo(pace.add_headers(answer), name))
     }
 
     /// Returns the session that a request names, if its URL matches and it has no job under way.

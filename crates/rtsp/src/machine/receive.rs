@@ -2,7 +2,7 @@
 
 use reelway_time::Monotonic;
 
-use crate::machine::event::{Action, ConnId, Said};
+use crate::machine::event::{Action, ConnId, Feedback};
 use crate::machine::state::Machine;
 use crate::seam::Reception;
 
@@ -32,15 +32,15 @@ impl<W: Clone, F> Machine<W, F> {
     /// Handles RTCP that the sender has assigned to a stream. Over UDP anybody can send it with any
     /// source address: BYE arrives here only if it named the SSRCs from which this viewer has
     /// reported on every track.
-    pub(super) fn heard(&mut self, now: Monotonic, name: &str, said: Said) {
+    pub(super) fn feedback(&mut self, now: Monotonic, name: &str, feedback: Feedback) {
         let Some(session) = self.sessions.get_mut(name) else {
             return;
         };
         session.shows_life(now);
-        if said == Said::Bye {
+        if feedback == Feedback::Bye {
             session.left = Some(now);
         }
-        if let Said::Report(at, reported) = said
+        if let Feedback::Report(at, reported) = feedback
             && let Some(track) = session.tracks.get(at)
         {
             self.actions.push(Action::Receives {

@@ -115,7 +115,7 @@ pub(super) struct Pace {
 
 impl Pace {
     /// Adds headers that state normal speed.
-    pub fn say(self, mut answer: Response) -> Response {
+    pub fn add_headers(self, mut answer: Response) -> Response {
         if self.scale {
             answer = answer.header("Scale", "1.0");
         }

@@ -46,8 +46,8 @@ impl Thread {
                     (stream.owner.shared.events)(StreamEvent::Failed(error.0));
                 }
                 Effect::Report { bye } => {
-                    let said = self.given.reporter.report(stream, bye.then_some(""));
-                    if let Err(error) = said
+                    let sent = self.given.reporter.report(stream, bye.then_some(""));
+                    if let Err(error) = sent
                         && !bye
                         && stream.state() == State::Playing
                     {
@@ -72,7 +72,7 @@ impl Thread {
             track: want.track,
             group: want.group,
             urgent: want.urgent,
-            told: false,
+            answered: false,
             watcher: want.leads.then(|| Arc::clone(&stream.owner.watcher)),
         };
         let id = (track.cursor.track, want.group);
@@ -84,12 +84,12 @@ impl Thread {
 
     fn enters(&self, place: u32, state: State) {
         if let Some(stream) = self.lane.stream(place) {
-            self.tell(&stream.owner, state);
+            self.publish(&stream.owner, state);
         }
     }
 
     /// Publishes a stream's new state to counters, the cache and its owner.
-    pub(super) fn tell(&self, owner: &Owner, state: State) {
+    pub(super) fn publish(&self, owner: &Owner, state: State) {
         let playing = &self.given.counters.playing;
         let before = owner.shared.set_state(state);
         match (before, state) {

@@ -22,13 +22,13 @@ impl Thread {
         }
         self.balance_at = now + BALANCE;
         let dropped = self.given.counters.dropped.load(Ordering::Relaxed);
-        if dropped > self.told_dropped {
+        if dropped > self.reported_dropped {
             tracing::warn!(
                 "sender thread {} is overloaded: {} frames that no other frame needs were dropped",
                 self.given.number,
-                dropped - self.told_dropped
+                dropped - self.reported_dropped
             );
-            self.told_dropped = dropped;
+            self.reported_dropped = dropped;
         }
         let neighbours = Arc::clone(&self.given.neighbours);
         let Some(neighbours) = neighbours.get() else {

@@ -78,7 +78,7 @@ pub(crate) struct Thread {
     /// When its CPU time is read next, ns.
     pub(super) cpu_at: u64,
     /// Number of dropped frames already logged.
-    pub(super) told_dropped: u64,
+    pub(super) reported_dropped: u64,
     pub(super) closed: bool,
     pub(super) turn: Turn,
     pub(super) turn_calls: u64,
@@ -102,7 +102,7 @@ impl Thread {
             away: HashMap::new(),
             balance_at: 0,
             cpu_at: 0,
-            told_dropped: 0,
+            reported_dropped: 0,
             closed: false,
             turn: Turn::with_room(ENOUGH),
             turn_calls: 0,

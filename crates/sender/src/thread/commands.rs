@@ -86,7 +86,7 @@ impl Thread {
             let _ = self.given.reporter.report(&stream, Some(why));
         }
         stream.stop();
-        self.tell(&stream.owner, State::Stopped);
+        self.publish(&stream.owner, State::Stopped);
         self.given.directory.leave(&stream.owner.shared);
     }
 }

@@ -86,7 +86,7 @@ impl Thread {
             }
         }
         tracing::error!(
-            "sender thread {}: {ended} streams were ended by a panic, it goes on",
+            "sender thread {} continues after a panic, which ended {ended} streams",
             self.given.number
         );
         self.lane.reset(now());
@@ -144,7 +144,7 @@ impl Thread {
         let moved = self.lane.stood_still(nanos);
         if moved > 0 {
             tracing::warn!(
-                "the server stood still for {:.1} s; {moved} streams go on that much later",
+                "the server stood still for {:.1} s; {moved} streams continue that much later",
                 nanos as f64 / 1e9
             );
         }

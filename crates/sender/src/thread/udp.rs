@@ -102,7 +102,7 @@ impl Thread {
             }
             if !SAID_NO_GSO.swap(true, Ordering::Relaxed) {
                 tracing::info!(
-                    "the kernel does not cut runs of packets (GSO) on the way to some viewers: they are sent one by one there"
+                    "the kernel does not cut runs of packets (GSO) on the way to some viewers: their packets are sent one by one"
                 );
             }
         }

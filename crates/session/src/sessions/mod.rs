@@ -86,7 +86,7 @@ impl Sessions {
     }
 
     /// Admits a newcomer, or returns why not. Sessions that have not requested media yet may be
-    /// ended for it: they have left the register when this returns, and [`Sessions::say_farewell`]
+    /// ended for it: they have left the register when this returns, and [`Sessions::run_farewells`]
     /// notifies their protocols.
     ///
     /// # Errors
@@ -123,8 +123,8 @@ impl Sessions {
     /// Notifies the protocols whose sessions were ended for others. Called after [`Sessions::open`]
     /// and [`Session::plays`] by callers that hold no lock of a protocol, and with each
     /// [`Sessions::tick`].
-    pub fn say_farewell(&self) {
-        self.0.register.say_farewell();
+    pub fn run_farewells(&self) {
+        self.0.register.run_farewells();
     }
 
     /// Returns the number of sessions ended for others since the start, before they requested
@@ -186,7 +186,7 @@ impl Sessions {
     }
 
     fn tick_at(&self, now: Monotonic) -> Duration {
-        self.say_farewell();
+        self.run_farewells();
         // A single value that is replaced in one step.
         let missed = supervise::whole(self.0.listening.lock()).missed(now);
         for session in self.in_order() {

@@ -139,7 +139,7 @@ fn ten_thousand_who_never_play_do_not_keep_anybody_out() {
                     .open(from(address, u64::from(number / 100)))
                     .is_ok(),
             );
-            sessions.say_farewell();
+            sessions.run_farewells();
         }
         // Each address may hold only so many that its neighbours are safe; addresses do not push
         // each other out.
@@ -170,7 +170,7 @@ fn a_connection_holds_few_that_never_play_and_the_oldest_ends_as_its_protocol_he
     assert_eq!(sessions.len(), Limits::default().unplayed_per_connection);
     assert!(first.is_ended() && !first.begins());
     assert_eq!(heard.load(Ordering::Relaxed), 0, "locks may be held");
-    sessions.say_farewell();
+    sessions.run_farewells();
     assert_eq!(heard.load(Ordering::Relaxed), 1);
     assert_eq!(sessions.made_room(), 10_001 - 16);
 }
@@ -255,7 +255,7 @@ fn viewers_of_many_threads_push_each_other_out_and_nothing_is_left_of_them() {
                         let _ = session.plays(0, i64::MAX, true);
                         session.end(EndReason::Left);
                     }
-                    sessions.say_farewell();
+                    sessions.run_farewells();
                 }
             });
         }

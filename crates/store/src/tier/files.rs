@@ -231,7 +231,7 @@ fn allocate(dir: &Path, file: &File, slots: u64, block_bytes: u32) -> io::Result
         Ok(()) => {}
         // Without a reservation, writes report a full disk.
         Err(error) => tracing::warn!(
-            "room for the tier in {} cannot be reserved ({error})",
+            "space for the tier in {} cannot be reserved ({error})",
             dir.display()
         ),
     }

@@ -66,7 +66,7 @@ impl Bisection {
     }
 
     /// Enters the result of the number that was tried.
-    pub fn told(&mut self, well: bool) {
+    pub fn record(&mut self, well: bool) {
         if well {
             self.well = self.next;
         } else {
@@ -89,7 +89,7 @@ mod tests {
         let (mut bisection, mut trials) = (Bisection::new(first, most), 0);
         while let Some(viewers) = bisection.next() {
             assert!(viewers <= most);
-            bisection.told(viewers <= limit);
+            bisection.record(viewers <= limit);
             trials += 1;
         }
         (bisection.well(), trials)
@@ -111,7 +111,7 @@ mod tests {
     fn an_upper_bound_that_goes_well_is_told() {
         let mut bisection = Bisection::new(10, 30);
         while bisection.next().is_some() {
-            bisection.told(true);
+            bisection.record(true);
         }
         assert_eq!((bisection.well(), bisection.is_bounded()), (30, true));
     }

@@ -112,7 +112,7 @@ impl Receiver {
         live: Arc<Live>,
     ) -> bool {
         let (taken, answer) = oneshot::channel();
-        self.tell(Command::Add {
+        self.command(Command::Add {
             viewer,
             clocks,
             way,
@@ -126,46 +126,46 @@ impl Receiver {
     /// Passes on a packet with `bytes` of payload that arrived for a viewer's track at `at`, in ns
     /// since 1970.
     pub fn packet(&self, viewer: usize, track: usize, header: Header, bytes: usize, at: u64) {
-        self.tell(Command::Packet(viewer, track, header, bytes, at));
+        self.command(Command::Packet(viewer, track, header, bytes, at));
     }
 
     /// Records the BYE of a viewer's track.
     pub fn bye(&self, viewer: usize, track: usize) {
-        self.tell(Command::Bye(viewer, track));
+        self.command(Command::Bye(viewer, track));
     }
 
     /// Holds back the viewer's packets, as they are about to make another request.
     pub fn hold(&self, viewer: usize) {
-        self.tell(Command::Hold(viewer));
+        self.command(Command::Hold(viewer));
     }
 
     /// Records the place from which the viewer plays.
     pub fn play(&self, viewer: usize, place: PlayAnswer) {
-        self.tell(Command::Play(viewer, place));
+        self.command(Command::Play(viewer, place));
     }
 
     /// Ends reception for a viewer and returns the results.
     pub async fn end(&self, viewer: usize) -> ViewerResult {
         let (seen, answer) = oneshot::channel();
-        self.tell(Command::End(viewer, seen));
+        self.command(Command::End(viewer, seen));
         answer.await.unwrap_or_default()
     }
 
     /// Returns what all viewers have received.
     pub async fn sample(&self) -> Sampled {
         let (sampled, answer) = oneshot::channel();
-        self.tell(Command::Sample(sampled));
+        self.command(Command::Sample(sampled));
         answer.await.unwrap_or_default()
     }
 
     /// Ends the thread.
     pub fn stop(self) -> io::Result<()> {
-        self.tell(Command::Stop);
+        self.command(Command::Stop);
         let panicked = || io::Error::other("the receiving thread panicked");
         self.thread.join().map_err(|_| panicked())?
     }
 
-    fn tell(&self, command: Command) {
+    fn command(&self, command: Command) {
         // The error of a failed thread is returned by `stop`.
         let _ = self.commands.send(command);
     }
