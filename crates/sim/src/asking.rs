@@ -39,7 +39,7 @@ impl Node {
             asked_at: self.now,
             cseq: 0,
             session: None,
-            told: [None; 2],
+            announced: [None; 2],
         };
         self.clients.insert(id, client);
         self.happens_over_rtsp(What::Connected {
@@ -140,7 +140,7 @@ impl Node {
         let (tracks, cseq) = (self.films[client.film].title.tracks.len(), client.cseq);
         let seqs = text.matches(";seq=").count();
         let is_whole = !is_well || !matches!(asked, Some(Asked::Play(_))) || seqs == tracks;
-        let is_own = header("CSeq").is_some_and(|told| told == cseq.to_string());
+        let is_own = header("CSeq").is_some_and(|announced| announced == cseq.to_string());
         let is_known =
             ANSWERS.contains(&status) || status == CANNOT && self.unread.contains(&client.film);
         if asked.is_none() || !is_own || !is_whole || !is_known {
@@ -172,8 +172,8 @@ impl Node {
                         .parse()
                         .ok()
                 });
-                for (told, seq) in client.told.iter_mut().zip(seqs) {
-                    *told = Some(seq);
+                for (announced, seq) in client.announced.iter_mut().zip(seqs) {
+                    *announced = Some(seq);
                 }
             }
             Some(Asked::Pause) if is_well => {

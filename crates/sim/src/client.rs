@@ -47,7 +47,7 @@ pub(crate) struct Client {
     pub cseq: u32,
     pub session: Option<String>,
     /// The sequence number that RTP-Info gave for each track, until the first packet has come.
-    pub told: [Option<u16>; 2],
+    pub announced: [Option<u16>; 2],
 }
 
 /// Creates the machine of a server without viewers.

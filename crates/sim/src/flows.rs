@@ -21,7 +21,7 @@ pub(crate) struct Flows {
     /// The time up to which they have been simulated.
     at: Monotonic,
     /// What the lane's link knows of them.
-    pub told: Others,
+    pub reported: Others,
 }
 
 /// A window in transit.
@@ -80,7 +80,7 @@ impl Flows {
         self.at = now;
         let would = |flow: &Flow| flow.left.min(u128::from(flow.speed) * since);
         let all: u128 = self.on_way.values().map(would).sum();
-        let some = wire.takes_flows(now.nanos(), all, self.told.rate());
+        let some = wire.takes_flows(now.nanos(), all, self.reported.rate());
         for flow in self.on_way.values_mut() {
             let would = would(flow);
             flow.left -= match some == all {

@@ -44,9 +44,9 @@ impl Node {
         let connection = answering.viewer * 2 + answering.track as u64;
         let (now, bytes, limit) = (self.now.nanos(), on_wire(bytes), limit.map(on_wire));
         for link in self.way.iter().flat_map(|way| &way.links) {
-            let told = &mut self.flows.told;
-            told.hand_over(now, connection, bytes, limit, link.rate());
-            link.set_others(told.rate());
+            let reported = &mut self.flows.reported;
+            reported.hand_over(now, connection, bytes, limit, link.rate());
+            link.set_others(reported.rate());
         }
     }
 
@@ -74,9 +74,9 @@ impl Node {
 
     /// Notifies the lane's link of what is no longer in transit.
     pub fn tells_link(&mut self) {
-        self.flows.told.advance(self.now.nanos());
+        self.flows.reported.advance(self.now.nanos());
         for link in self.way.iter().flat_map(|way| &way.links) {
-            link.set_others(self.flows.told.rate());
+            link.set_others(self.flows.reported.rate());
         }
     }
 }

@@ -275,17 +275,17 @@ impl Node {
 
     /// Checks that the first packet after PLAY has the number given by RTP-Info, and that none
     /// comes before PLAY or after PAUSE.
-    pub fn check_told(&mut self, id: u64, track: usize, seq: u16) {
+    pub fn check_announced(&mut self, id: u64, track: usize, seq: u16) {
         let state = self.viewers.get(&id).map(|viewer| viewer.state);
         if state != Some(State::Playing) {
             let what = format!("viewer {id} is sent packets in state {state:?}");
             self.broken(Rule::AsTold, what);
         }
-        let told = self.clients.get_mut(&id);
-        let told = told.and_then(|client| client.told[track].take());
-        if let Some(told) = told.filter(|told| *told != seq) {
+        let announced = self.clients.get_mut(&id);
+        let announced = announced.and_then(|client| client.announced[track].take());
+        if let Some(announced) = announced.filter(|announced| *announced != seq) {
             let what = format!(
-                "viewer {id} is sent packet {seq} of track {track}, but RTP-Info announced {told}"
+                "viewer {id} is sent packet {seq} of track {track}, but RTP-Info announced {announced}"
             );
             self.broken(Rule::AsTold, what);
         }

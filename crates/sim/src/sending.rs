@@ -197,7 +197,7 @@ impl Node {
         let gone = taken + refused;
         self.trace.slice(id, seq, gone);
         if gone > 0 {
-            self.check_told(id, job.due.track, seq);
+            self.check_announced(id, job.due.track, seq);
         }
         if let Some((at, preface)) = at {
             self.check_slice(id, job.due.track, (seq, at, preface, gone), &mishaps);

@@ -57,8 +57,8 @@ impl Wire {
 
     /// Returns how much the link takes of the `would` billionths of a byte that connections would
     /// have sent since the last call. TCP sends only as much as the queue can hold. The link knows
-    /// of `told` bytes per second.
-    pub fn takes_flows(&mut self, now: u64, would: u128, told: u64) -> u128 {
+    /// of `reported` bytes per second.
+    pub fn takes_flows(&mut self, now: u64, would: u128, reported: u64) -> u128 {
         let Some(rate) = self.rate else {
             return would;
         };
@@ -67,7 +67,7 @@ impl Wire {
         let room = (now + QUEUE).saturating_sub(begins);
         let takes = would.min(u128::from(room) * u128::from(rate));
         self.drained = begins + u64::try_from(takes / u128::from(rate)).unwrap_or(u64::MAX / 2);
-        let known = u128::from(told) * u128::from(now.saturating_sub(before));
+        let known = u128::from(reported) * u128::from(now.saturating_sub(before));
         let untold = takes.saturating_sub(known) / u128::from(rate);
         self.untold = UNTOLD.min(self.untold + u64::try_from(untold).unwrap_or(UNTOLD));
         takes

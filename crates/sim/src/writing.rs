@@ -89,7 +89,7 @@ impl Node {
         connection.wrote(now, due, taken == all, done);
         self.trace.slice(id, seq, taken);
         if taken > 0 {
-            self.check_told(id, due.track, seq);
+            self.check_announced(id, due.track, seq);
         }
         if let Some((at, preface)) = at {
             self.check_slice(id, due.track, (seq, at, preface, taken), &mishaps);

@@ -107,14 +107,14 @@ fn after(seq: u16, from: u16) -> i16 {
 }
 
 /// What the server reported to a viewer over UDP.
-struct Told {
+struct Watched {
     ssrcs: Vec<u32>,
     /// Start of the range and entries of RTP-Info, for each PLAY.
     plays: Vec<(f64, Vec<RtpInfo>)>,
 }
 
 /// Watches a film over UDP, each range for this long.
-fn watch(server: &Server, title: &str, ranges: &[(&str, Duration)]) -> Told {
+fn watch(server: &Server, title: &str, ranges: &[(&str, Duration)]) -> Watched {
     let mut client = Client::connect(server.rtsp).expect("a connection");
     let url = server.rtsp_url(title);
     let tracks = client.setup_udp(&url).expect("SETUP");
@@ -132,7 +132,7 @@ fn watch(server: &Server, title: &str, ranges: &[(&str, Duration)]) -> Told {
         std::thread::sleep(*time);
     }
     client.request("TEARDOWN", &url, &[]).expect("TEARDOWN");
-    Told { ssrcs, plays }
+    Watched { ssrcs, plays }
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn packets_keep_the_mtu_the_burst_rule_and_their_sequence() {
     let (server, _library) = serve(&network, &["load", "big_pictures"]);
     for (title, seconds) in [("load", 8.0), ("big_pictures", 1.5)] {
         let capture = network.capture();
-        let told = network.as_viewer(|| watch(&server, title, &[("npt=0-", second(seconds))]));
+        let watched = network.as_viewer(|| watch(&server, title, &[("npt=0-", second(seconds))]));
         let packets = capture.finish().expect("a capture");
         let sent: Vec<&Packet> = packets
             .iter()
@@ -174,12 +174,12 @@ fn packets_keep_the_mtu_the_burst_rule_and_their_sequence() {
         let came = by_ssrc(&packets, &server);
         assert_eq!(
             came.len(),
-            told.ssrcs.len(),
+            watched.ssrcs.len(),
             "{title}: other SSRCs than in Transport"
         );
         for (ssrc, came) in &came {
             assert!(
-                told.ssrcs.contains(ssrc),
+                watched.ssrcs.contains(ssrc),
                 "{title}: SSRC {ssrc:08x} is not in Transport"
             );
             for pair in came.windows(2) {
@@ -200,7 +200,7 @@ fn over_ipv6_packets_keep_the_mtu_and_their_sequence_too() {
     let (server, _library) = serve_at(&network, SERVER_V6, &["load"]);
     let capture = network.capture();
     let ranges = [("npt=0-", second(1.5)), ("npt=30-", second(1.0))];
-    let told = network.as_viewer(|| watch(&server, "load", &ranges));
+    let watched = network.as_viewer(|| watch(&server, "load", &ranges));
     let packets = capture.finish().expect("a capture");
     let sent: Vec<&Packet> = packets
         .iter()
@@ -217,7 +217,7 @@ fn over_ipv6_packets_keep_the_mtu_and_their_sequence_too() {
             .all(|packet| packet.to.ip() == VIEWER_V6 && !packet.fragment)
     );
     let came = by_ssrc(&packets, &server);
-    assert_eq!(came.len(), told.ssrcs.len());
+    assert_eq!(came.len(), watched.ssrcs.len());
     for came in came.values() {
         for pair in came.windows(2) {
             assert_eq!(after(pair[1].rtp.seq, pair[0].rtp.seq), 1, "a hole");

@@ -7,7 +7,7 @@ use reelway_tests::probe::{self, Edits};
 use reelway_tests::rtsp::Rtp;
 use reelway_tests::server::Server;
 
-use super::{BURST, MTU, Told, answers, by_ssrc, reports, second, serve, watch};
+use super::{BURST, MTU, Watched, answers, by_ssrc, reports, second, serve, watch};
 
 /// The RTP clock rate of video.
 const PICTURE_RATE: u32 = 90_000;
@@ -21,7 +21,7 @@ fn rtp_info_and_sender_reports_are_true() {
     let bytes = std::fs::read(&film.path).expect("the film");
 
     let capture = network.capture();
-    let told = network.as_viewer(|| {
+    let watched = network.as_viewer(|| {
         watch(
             &server,
             "seeks",
@@ -32,15 +32,15 @@ fn rtp_info_and_sender_reports_are_true() {
     let came = by_ssrc(&packets, &server);
 
     // GOPs begin at 7.2 and 20 s.
-    let starts: Vec<f64> = told.plays.iter().map(|(start, _)| *start).collect();
+    let starts: Vec<f64> = watched.plays.iter().map(|(start, _)| *start).collect();
     assert!(
         (starts[0] - 7.2).abs() < 0.001 && (starts[1] - 20.0).abs() < 0.001,
         "began at {starts:?}"
     );
 
-    for (start, infos) in &told.plays {
+    for (start, infos) in &watched.plays {
         assert_eq!(infos.len(), 2, "one entry a track");
-        for ((ssrc, info), stream) in told.ssrcs.iter().zip(infos).zip(&streams) {
+        for ((ssrc, info), stream) in watched.ssrcs.iter().zip(infos).zip(&streams) {
             let came = &came[ssrc];
             let first = came
                 .iter()
@@ -112,7 +112,7 @@ fn rtp_info_and_sender_reports_are_true() {
     sender_reports(
         &packets,
         &server,
-        &told,
+        &watched,
         &[PICTURE_RATE, streams[1].timescale],
     );
 }
@@ -125,13 +125,13 @@ fn first_access_unit(payload: &[u8]) -> &[u8] {
     &payload[start..(start + size).min(payload.len())]
 }
 
-fn sender_reports(packets: &[Packet], server: &Server, told: &Told, rates: &[u32]) {
+fn sender_reports(packets: &[Packet], server: &Server, watched: &Watched, rates: &[u32]) {
     let reports = reports(packets, server);
     // The second response to PLAY separates the reports: earlier ones belong to the first range.
     let answers: Vec<usize> = answers(packets, server);
     let mut lines = Vec::new();
     for (at, number, report) in &reports {
-        let track = told
+        let track = watched
             .ssrcs
             .iter()
             .position(|ssrc| *ssrc == report.ssrc)
@@ -140,7 +140,7 @@ fn sender_reports(packets: &[Packet], server: &Server, told: &Told, rates: &[u32
             .iter()
             .rposition(|answer| answer < number)
             .expect("no report before the PLAY answer");
-        let (start, infos) = &told.plays[play.min(1)];
+        let (start, infos) = &watched.plays[play.min(1)];
         // NTP counts from 1900.
         let wall = (report.ntp >> 32) as f64 - 2_208_988_800.0
             + (report.ntp & 0xffff_ffff) as f64 / 4_294_967_296.0;

@@ -26,11 +26,11 @@ fn after_the_answer_to_a_seek_nothing_of_the_old_place_comes_over_udp() {
             .iter()
             .map(|(range, time)| (*range, second(*time)))
             .collect();
-        let told = network.as_viewer(|| watch(&server, title, &ranges));
+        let watched = network.as_viewer(|| watch(&server, title, &ranges));
         let packets = capture.finish().expect("a capture");
         let answers = answers(&packets, &server);
         assert_eq!(answers.len(), ranges.len(), "an answer to each PLAY");
-        for (track, ssrc) in told.ssrcs.iter().enumerate() {
+        for (track, ssrc) in watched.ssrcs.iter().enumerate() {
             let mut last: Option<u16> = None;
             for (number, packet) in packets.iter().enumerate() {
                 if !packet.udp || packet.from.port() != server.rtp {
@@ -44,7 +44,7 @@ fn after_the_answer_to_a_seek_nothing_of_the_old_place_comes_over_udp() {
                     .iter()
                     .rposition(|answer| *answer < number)
                     .expect("no media before the PLAY answer");
-                let info = &told.plays[play].1[track];
+                let info = &watched.plays[play].1[track];
                 assert!(
                     after(rtp.seq, info.seq) >= 0,
                     "{title}: packet {} came after the answer that begins with {}",
@@ -60,7 +60,7 @@ fn after_the_answer_to_a_seek_nothing_of_the_old_place_comes_over_udp() {
                 }
                 last = Some(rtp.seq);
             }
-            for (_, infos) in &told.plays {
+            for (_, infos) in &watched.plays {
                 assert!(
                     packets.iter().any(|packet| packet.udp
                         && packet.from.port() == server.rtp

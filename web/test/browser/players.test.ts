@@ -84,9 +84,9 @@ const shownPast = (second: number) => {
  * is none, and browsers update them every 250 ms at least. */
 async function showsCues(page: Page) {
   const cues = (await (await page.waitForFunction(shownPast, 2)).jsonValue()) ?? [];
-  const told = JSON.stringify(cues);
-  assert.deepEqual(cues.map((cue) => cue.says), [`Guten Tag, ${cues[0]?.begins}`], told);
-  assert.ok(cues.every((cue) => cue.off < 0.3), told);
+  const details = JSON.stringify(cues);
+  assert.deepEqual(cues.map((cue) => cue.says), [`Guten Tag, ${cues[0]?.begins}`], details);
+  assert.ok(cues.every((cue) => cue.off < 0.3), details);
 }
 
 // Four at a time: playing takes time, but little of the machine.
@@ -127,9 +127,9 @@ describe("players", { concurrency: 4 }, () => {
     await viewer.reach(1.5);
     for (const to of [28.4, 5.2, 35.8]) await viewer.seek(to);
     const report = await viewer.end();
-    const told = JSON.stringify(report);
-    assert.equal(report.error, null, told);
-    assert.ok(Math.abs(report.position - report.duration) < 0.1, told);
+    const details = JSON.stringify(report);
+    assert.equal(report.error, null, details);
+    assert.ok(Math.abs(report.position - report.duration) < 0.1, details);
     // Audio that was cut in two has a gap after a seek: hls.js reports that and plays on after it.
     const isCut = (said: string) => /bufferSeekOverHole|bufferStalledError/.test(said);
     assert.deepEqual(own(complaints).filter((said) => !isCut(said)), []);

@@ -132,17 +132,17 @@ export interface Expected {
 /** Checks a film that was played to its end: its length, no stalls, and no gaps in what was
  * loaded. */
 export function playedWell(report: Report, expected: Expected): void {
-  const told = JSON.stringify(report);
-  assert.equal(report.error, null, told);
-  assert.ok(report.ended, told);
-  assert.ok(Math.abs(report.duration - expected.duration) < 0.1, `${expected.duration} s long, but: ${told}`);
-  assert.ok(Math.abs(report.position - report.duration) < 0.1, told);
-  assert.deepEqual([report.width, report.height], [expected.width, expected.height], told);
-  assert.deepEqual(report.stalls, [], `it stalled: ${told}`);
-  assert.equal(report.corrupted, 0, told);
-  assert.equal(report.buffered.length, 1, `a hole in what was loaded: ${told}`);
+  const details = JSON.stringify(report);
+  assert.equal(report.error, null, details);
+  assert.ok(report.ended, details);
+  assert.ok(Math.abs(report.duration - expected.duration) < 0.1, `${expected.duration} s long, but: ${details}`);
+  assert.ok(Math.abs(report.position - report.duration) < 0.1, details);
+  assert.deepEqual([report.width, report.height], [expected.width, expected.height], details);
+  assert.deepEqual(report.stalls, [], `it stalled: ${details}`);
+  assert.equal(report.corrupted, 0, details);
+  assert.equal(report.buffered.length, 1, `a hole in what was loaded: ${details}`);
   const [start, end] = report.buffered[0] ?? [NaN, NaN];
-  assert.ok(end >= report.duration - 0.1 && start <= report.duration, told);
+  assert.ok(end >= report.duration - 0.1 && start <= report.duration, details);
 }
 
 /** Plays the film once from start to end at double speed, and checks the report. */
@@ -160,10 +160,10 @@ export async function playsWithSeeks(viewer: Viewer, expected: Expected): Promis
   for (const share of [0.71, 0.13, 0.5, 0.337]) await viewer.seek(expected.duration * share);
   await viewer.seek(expected.duration - 4.2, 0.5);
   const report = await viewer.end();
-  const told = JSON.stringify(report);
-  assert.equal(report.error, null, told);
-  assert.deepEqual(report.stalls, [], `it stalled: ${told}`);
-  assert.ok(Math.abs(report.position - report.duration) < 0.1, told);
+  const details = JSON.stringify(report);
+  assert.equal(report.error, null, details);
+  assert.deepEqual(report.stalls, [], `it stalled: ${details}`);
+  assert.ok(Math.abs(report.position - report.duration) < 0.1, details);
   const last = report.buffered.at(-1);
-  assert.ok(last && last[0] <= expected.duration - 4.2 && last[1] >= report.duration - 0.1, `a hole before the end: ${told}`);
+  assert.ok(last && last[0] <= expected.duration - 4.2 && last[1] >= report.duration - 0.1, `a hole before the end: ${details}`);
 }

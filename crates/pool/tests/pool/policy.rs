@@ -10,15 +10,15 @@ use super::world::{Owner, memory};
 
 /// Records the calls of a policy, and when they happen.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<(u128, String)>>>);
+struct Recorder(Arc<Mutex<Vec<(u128, String)>>>);
 
-impl Told {
+impl Recorder {
     fn note(&self, now: Duration, what: String) {
         self.0.lock().unwrap().push((now.as_nanos(), what));
     }
 }
 
-impl Policy for Told {
+impl Policy for Recorder {
     fn hit(&mut self, slot: Slot, now: Duration) {
         self.note(now, format!("hit {slot}"));
     }
@@ -54,9 +54,9 @@ impl Policy for Told {
 
 #[test]
 fn the_policy_s_time_begins_with_the_pool_and_news_come_in_their_order() {
-    let told = Told::default();
+    let recorder = Recorder::default();
     let mut owner = Owner::new(4, "lru", None);
-    owner.pool = Pool::new(memory(4), Box::new(told.clone()), None, owner.now);
+    owner.pool = Pool::new(memory(4), Box::new(recorder.clone()), None, owner.now);
     let disk = owner.pool.add_queue(4, false);
     owner.now += Duration::from_nanos(5);
     let film = owner.film(1, disk);
@@ -101,20 +101,26 @@ fn the_policy_s_time_begins_with_the_pool_and_news_come_in_their_order() {
         (20, "remove 0"),
     ]
     .map(|(now, what)| (now, what.to_owned()));
-    assert_eq!(*told.0.lock().unwrap(), expected);
+    assert_eq!(*recorder.0.lock().unwrap(), expected);
 }
 
 #[test]
 fn the_policy_learns_of_a_hit_by_each_request_that_waited_for_a_read_but_the_first() {
-    let told = Told::default();
+    let recorder = Recorder::default();
     let mut owner = Owner::new(4, "lru", None);
-    owner.pool = Pool::new(memory(4), Box::new(told.clone()), None, owner.now);
+    owner.pool = Pool::new(memory(4), Box::new(recorder.clone()), None, owner.now);
     let disk = owner.pool.add_queue(4, false);
     let film = owner.film(1, disk);
     for tag in 0..3 {
         owner.fetch(tag, film, 2..3, 0);
     }
     owner.read_all();
-    let heard: Vec<String> = told.0.lock().unwrap().drain(..).map(|it| it.1).collect();
+    let heard: Vec<String> = recorder
+        .0
+        .lock()
+        .unwrap()
+        .drain(..)
+        .map(|it| it.1)
+        .collect();
     assert_eq!(heard, ["new film 0", "insert 0 2", "hit 0", "hit 0"]);
 }

@@ -47,21 +47,21 @@ fn feedback_is_offered_to_who_reads_it_and_had_by_who_asks_for_it() {
     let describe = "DESCRIBE rtsp://h/nature/bunny\nUser-Agent:";
     let mut server = Server::new();
     let conn = server.connect();
-    let told = server.must(conn, &format!("{describe} GStreamer/1.22.0"));
-    assert!(!told.body.contains("RTP/AVPF"), "{told:?}");
+    let described = server.must(conn, &format!("{describe} GStreamer/1.22.0"));
+    assert!(!described.body.contains("RTP/AVPF"), "{described:?}");
     let mut server = Server::with(RtspConfig {
         offer_retransmission: true,
         ..RtspConfig::default()
     });
     let conn = server.connect();
-    let told = server.must(conn, &format!("{describe} GStreamer/1.22.0"));
-    assert!(told.body.contains("RTP/AVPF"), "{told:?}");
+    let described = server.must(conn, &format!("{describe} GStreamer/1.22.0"));
+    assert!(described.body.contains("RTP/AVPF"), "{described:?}");
     for other in [
         "LibVLC/3.0.20 (LIVE555 Streaming Media v2020.01.19)",
         "Lavf60",
     ] {
-        let told = server.must(conn, &format!("{describe} {other}"));
-        assert!(!told.body.contains("RTP/AVPF"), "{told:?}");
+        let described = server.must(conn, &format!("{describe} {other}"));
+        assert!(!described.body.contains("RTP/AVPF"), "{described:?}");
     }
     let first =
         "SETUP rtsp://h/nature/bunny/track=1\nTransport: RTP/AVPF;unicast;client_port=5000-5001";
