@@ -69,7 +69,7 @@ impl Node {
                 self.replace()
             }
             8 => {
-                let many = self.random.within(50, 1000);
+                let many = self.random.within(50, 4000);
                 self.crowd(many);
                 until = self.now;
                 format!("{many} RTSP clients connect and never play")
