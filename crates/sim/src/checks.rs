@@ -135,14 +135,15 @@ impl Node {
             self.stays(page, id);
         }
         let census = self.pool.census();
-        let all = census.free + census.unready + census.cached + census.reading + census.lost;
-        if all != census.blocks || census.pinned < self.pins.len() {
+        let held = census.cached + census.reading + census.lent + census.lost;
+        if census.free + census.unready + held != census.blocks || census.pinned < self.pins.len() {
             let what = format!(
                 "{} pages are pinned, but the pool counts {census:?}",
                 self.pins.len()
             );
             self.broken(Rule::PinnedStays, what);
         }
+        self.check_room();
         self.check_waits();
         self.check_connections();
         self.keep_books();
@@ -162,6 +163,19 @@ impl Node {
             self.broken(Rule::WithinLimit, what);
         }
         self.owes();
+    }
+
+    /// Checks that whoever waits for room has to wait.
+    fn check_room(&mut self) {
+        let waiting = self.pool.waiting();
+        if waiting > 0 {
+            self.with_pool(|pool, now, finished| pool.dispatch(now, finished));
+        }
+        if self.pool.waiting() < waiting {
+            let served = waiting - self.pool.waiting();
+            let what = format!("{served} of {waiting} requests waited although there was room");
+            self.broken(Rule::RoomIsGiven, what);
+        }
     }
 
     /// The checks after all viewers have left and all reads are complete.

@@ -63,6 +63,8 @@ pub enum Rule {
     RightBlock,
     /// A request for blocks fails only if a read of its film has failed.
     Readable,
+    /// Requests wait for room only while there is none.
+    RoomIsGiven,
     /// No pinned page is evicted, and no read overwrites it.
     PinnedStays,
     /// The packets of a group are due within its time, and carry its bytes in order, from the
@@ -121,6 +123,7 @@ impl Rule {
             Rule::AnsweredOnce => "every request is answered exactly once",
             Rule::RightBlock => "viewers are given the blocks that they requested",
             Rule::Readable => "requests fail only if a read has failed",
+            Rule::RoomIsGiven => "requests wait for room only while there is none",
             Rule::PinnedStays => "no pinned block is evicted",
             Rule::Planned => "packets carry the bytes of their group's blocks",
             Rule::WithinBooking => "viewers pin no more than is booked for them",

@@ -44,6 +44,8 @@ pub(crate) enum Event {
     Fetches(u64, usize, u64),
     /// A viewer requests a packet again: number of the beginning, track, and sequence number.
     Misses(u64, u32, usize, u16),
+    /// A fault returns the blocks of the pool that it has taken.
+    ReturnsBlocks(u64),
     /// A fault occurs.
     Fault,
     /// The checks of each second.

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use reelway_admission::Resource;
+use reelway_pool::{Given, Purpose, Request};
 use reelway_time::Monotonic;
 
 use crate::client;
 use crate::config::Rule;
+use crate::events::Event;
 use crate::film::{Film, file_of};
 use crate::node::{IN_A_FILE, Node, READING};
 use crate::trace::Line;
@@ -23,7 +25,7 @@ impl Node {
         let mut seconds = Duration::from_millis(self.random.within(500, 6000));
         let mut until = self.now + seconds;
         let millis = seconds.as_millis();
-        let what = match self.random.within(0, 10) {
+        let what = match self.random.within(0, 11) {
             0 => {
                 let times = self.random.within(2, 20) as u32;
                 self.disk.slow(times, until);
@@ -74,6 +76,7 @@ impl Node {
                 until = self.now;
                 format!("{many} RTSP clients connect and never play")
             }
+            9 => format!("{} for {millis} ms", self.fill_pool(until)),
             _ => {
                 let film = self.random.within(0, self.films.len() as u64) as usize;
                 self.films[film].cut = true;
@@ -84,6 +87,49 @@ impl Node {
         self.fault_until = self.fault_until.max(until);
         self.note(&Line::Fault { what });
         self.excuse();
+    }
+
+    /// Takes most of the blocks that nobody uses, and writes to them, as programs beside the viewers
+    /// may. They are in no booking.
+    fn fill_pool(&mut self, until: Monotonic) -> String {
+        let census = self.pool.census();
+        let unused = census.blocks - census.in_use() - census.lost;
+        let left = self.random.within(0, unused as u64 / 4 + 1) as usize;
+        let taken = unused - left;
+        let mut finished = Vec::new();
+        let request = Request {
+            what: Purpose::Empty(taken),
+            deadline: Monotonic::ZERO,
+            tag: 0,
+        };
+        self.pool.ask(request, self.now, &mut finished);
+        let Some(Ok(Given::Empty(mut blocks))) = finished.pop().map(|done| done.result) else {
+            let what = format!("{unused} blocks are unused, but {taken} of them are not given");
+            self.broken(Rule::RoomIsGiven, what);
+            return "the pool is not filled".to_owned();
+        };
+        for (page, memory) in &mut blocks {
+            memory.holds = None;
+            if let Some((held, _)) = self.pins.get(page) {
+                let what = format!("page {page} is given away, in which {held:?} is pinned");
+                self.broken(Rule::PinnedStays, what);
+            }
+        }
+        let number = self.events.number();
+        self.lent.insert(number, blocks);
+        self.at(until, Event::ReturnsBlocks(number));
+        format!("{taken} of {unused} unused blocks of the pool are taken")
+    }
+
+    /// Returns the blocks that a fault has taken.
+    pub fn returns_blocks(&mut self, number: u64) {
+        let blocks = self.lent.remove(&number).unwrap_or_default();
+        self.note(&Line::ReturnsBlocks {
+            blocks: blocks.len(),
+        });
+        for (page, memory) in blocks {
+            self.with_pool(|pool, now, finished| pool.give_back(page, memory, now, finished));
+        }
     }
 
     /// Replaces the file of a title by another film. Viewers of the previous film go on with it, as

@@ -10,7 +10,7 @@
 //!
 //! | part | here |
 //! |---|---|
-//! | block pool: requests, reads, eviction, pins | real: `reelway_pool::Pool`, whose memory consists of page numbers |
+//! | block pool: requests, reads, eviction, pins, waiting for room | real: `reelway_pool::Pool`, whose memory consists of page numbers; it becomes full when a fault takes its unused blocks |
 //! | cache policy | real: one of `reelway_cache`, chosen by the seed |
 //! | admission: verdicts, bookings, pauses, seeks | real: `reelway_admission::Desk`, whose reservations are confirmed, released or forgotten |
 //! | what a film needs of network, disk and memory | real: `reelway_demand::Demand`, with samples generated from the seed |

@@ -157,6 +157,8 @@ pub(crate) struct Node {
     /// Groups that a wrong model keeps.
     pub leaked: Vec<Arc<Planned>>,
 
+    /// Blocks of the pool that faults have taken, by the number of their return.
+    pub lent: BTreeMap<u64, Vec<(u32, Page)>>,
     /// When the effect of the last fault ends.
     pub fault_until: Monotonic,
     /// Whether reads that a fault has delayed are still waiting.
@@ -368,6 +370,7 @@ impl Node {
             came: 0,
             pins: BTreeMap::new(),
             leaked: Vec::new(),
+            lent: BTreeMap::new(),
             fault_until: Monotonic::ZERO,
             backlog: false,
             excused: Monotonic::ZERO,

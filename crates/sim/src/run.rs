@@ -89,6 +89,7 @@ impl Node {
             Event::Fetches(viewer, track, since) => self.fetches(viewer, track, since),
             Event::Misses(viewer, epoch, track, seq) => self.misses(viewer, epoch, track, seq),
             Event::Read(number, well) => self.read(number, well),
+            Event::ReturnsBlocks(number) => self.returns_blocks(number),
             Event::Fault if !self.closing => self.fault(),
             Event::Second if !self.closing => {
                 self.reports_over_rtsp();

@@ -143,6 +143,9 @@ pub(crate) enum Line {
     Fault {
         what: String,
     },
+    ReturnsBlocks {
+        blocks: usize,
+    },
     Broken {
         rule: &'static str,
         what: String,
@@ -326,6 +329,9 @@ impl fmt::Display for Line {
             ),
             Line::Leaves { viewer, why } => write!(f, "viewer {viewer} leaves: {why}"),
             Line::Fault { what } => write!(f, "FAULT: {what}"),
+            Line::ReturnsBlocks { blocks } => {
+                write!(f, "{blocks} blocks are returned to the pool")
+            }
             Line::Broken { rule, what } => write!(f, "VIOLATION of \"{rule}\": {what}"),
             Line::End {
                 requests,

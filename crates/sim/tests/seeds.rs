@@ -90,6 +90,7 @@ fn a_thousand_seeds_hold_all_rules_and_come_out_the_same_again() {
         "given_up",
         "hits",
         "errors",
+        "waited_for_room",
         "strict",
         "late",
         "faults",
