@@ -209,6 +209,58 @@ fn where_newcomers_may_wait_the_next_is_answered_when_a_film_ends_and_nobody_is_
 }
 
 #[test]
+fn a_newcomer_who_waits_is_refused_when_the_operator_ends_their_session() {
+    let library = films::library(&[FILM]);
+    let server = Options::new(library.path())
+        .flag("--capacity", "net=1Mbit")
+        .set("admission.wait", 60)
+        .start();
+    server.wait_indexed();
+    let begins_at_once = || {
+        let path = format!("/api/admission?title={FILM}&protocol=rtsp/tcp");
+        server.get(&path).json()["newcomer"]["starts_in"] == 0.0
+    };
+    let mut viewers = Vec::new();
+    while begins_at_once() {
+        let (mut client, answer) = set_up(&server);
+        assert_eq!(answer.status, 200, "{answer:?}");
+        play(&server, &mut client);
+        viewers.push(client);
+        assert!(viewers.len() < 30, "there is always room");
+    }
+    let mut waiting = Client::connect(server.rtsp).expect("a connection");
+    let (_, media) = waiting.describe(&server.rtsp_url(FILM)).expect("DESCRIBE");
+    let transport = [("Transport", "RTP/AVP/TCP;unicast;interleaved=0-1")];
+    waiting.send("SETUP", &media[0], &transport).expect("SETUP");
+    let ready = || -> Option<String> {
+        let list = server.get("/api/sessions").json();
+        let sessions = list["sessions"].as_array().expect("sessions");
+        let session = sessions
+            .iter()
+            .find(|session| session["state"] == "ready")?;
+        Some(session["id"].as_str().expect("an id").to_owned())
+    };
+    let id = wait::until(Duration::from_secs(10), ready).expect("their session");
+    let bearer = format!("Bearer {}", server.token());
+    let headers = [("Authorization", bearer.as_str())];
+    let ended = http::request(
+        server.http,
+        "DELETE",
+        &format!("/api/sessions/{id}"),
+        &headers,
+    );
+    assert_eq!(ended.expect("an answer").status, 204);
+    // All films play for much longer than this.
+    let answer = waiting.response(Duration::from_secs(10)).expect("SETUP");
+    assert_eq!(answer.status, 403, "{answer:?}");
+    assert!(
+        answer.reason.contains("ended by the operator"),
+        "{answer:?}"
+    );
+    assert_eq!(ready(), None);
+}
+
+#[test]
 fn over_a_network_of_three_times_a_films_rate_its_only_viewer_is_admitted_whenever_they_ask() {
     let rate = {
         let (server, _library) = server("none");

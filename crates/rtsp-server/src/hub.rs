@@ -13,7 +13,7 @@ use reelway_rtsp::seam::{self, Job, Outcome, Refusal};
 use reelway_sender::StreamEvent;
 use reelway_session::{EndReason, Session, in_patience};
 use reelway_supervise::{self as supervise, lock};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::services::{Original, Services, Writer, carried, refused};
 use crate::stream::FilmStream;
@@ -69,6 +69,15 @@ const GATHER: Duration = Duration::from_millis(20);
 
 /// How long a disk may take to deliver the beginning of a film: by then viewers have given up.
 const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Returns the refusal of a viewer whose session ended before they played.
+fn ended_early(reason: &EndReason) -> Refusal {
+    let may_return = *reason != EndReason::Kicked;
+    Refusal {
+        reason: reason.to_string(),
+        retry_after: may_return.then_some(Duration::from_secs(1)),
+    }
+}
 
 async fn in_time<T>(work: impl Future<Output = T>) -> Result<T, String> {
     let late = || {
@@ -319,7 +328,9 @@ impl Hub {
             }
             Job::Admit(newcomer) => {
                 let (watch, notices) = (Arc::new(Watch::default()), self.ears.notices.clone());
+                let (ends, ended) = oneshot::channel();
                 let on_end = move |name: &str, reason: &EndReason| {
+                    drop(ends.send(reason.clone()));
                     drop(notices.send(Notice::Ended(name.to_owned(), reason.for_viewer())));
                 };
                 let session = match self.services.admit(*newcomer, &watch, on_end) {
@@ -328,8 +339,13 @@ impl Hub {
                 };
                 let (name, wait) = (session.token().to_owned(), session.starts_in());
                 lock(&self.viewers).insert(name.clone(), Viewer { session, watch });
-                if !wait.is_zero() {
-                    tokio::time::sleep(wait).await;
+                // While they wait, the machine does not know their session yet.
+                if !wait.is_zero()
+                    && let Ok(reason) = tokio::time::timeout(wait, ended).await
+                {
+                    lock(&self.viewers).remove(&name);
+                    let reason = reason.unwrap_or(EndReason::MadeRoom);
+                    return Outcome::Admitted(Err(ended_early(&reason)));
                 }
                 Outcome::Admitted(Ok(name))
             }
@@ -341,10 +357,7 @@ impl Hub {
                 let viewer = self.viewer(&session);
                 let Some(viewer) = viewer.filter(|viewer| viewer.session.begins()) else {
                     // The session was ended a moment ago to make room for others.
-                    return Outcome::Claimed(Err(Refusal {
-                        reason: EndReason::MadeRoom.to_string(),
-                        retry_after: Some(Duration::from_secs(1)),
-                    }));
+                    return Outcome::Claimed(Err(ended_early(&EndReason::MadeRoom)));
                 };
                 let tracks = tracks.iter().map(|number| *number as usize - 1).collect();
                 viewer.session.takes(tracks, carried(carriage));

@@ -143,7 +143,6 @@ impl Node {
             );
             self.broken(Rule::PinnedStays, what);
         }
-        self.check_room();
         self.check_waits();
         self.check_connections();
         self.keep_books();
@@ -165,15 +164,19 @@ impl Node {
         self.owes();
     }
 
-    /// Checks that whoever waits for room has to wait.
-    fn check_room(&mut self) {
+    /// Checks that requests that wait for room, or for their queue's part of the pool, have to wait.
+    pub fn check_room(&mut self) {
         let waiting = self.pool.waiting();
-        if waiting > 0 {
-            self.with_pool(|pool, now, finished| pool.dispatch(now, finished));
+        if waiting == 0 {
+            return;
         }
-        if self.pool.waiting() < waiting {
-            let served = waiting - self.pool.waiting();
-            let what = format!("{served} of {waiting} requests waited although there was room");
+        let before = self.pool.counters();
+        self.with_pool(|pool, now, finished| pool.dispatch(now, finished));
+        if self.pool.counters() != before || !self.answers.is_empty() {
+            let what = format!(
+                "{waiting} requests waited, and {} do: there was room for the others",
+                self.pool.waiting()
+            );
             self.broken(Rule::RoomIsGiven, what);
         }
     }

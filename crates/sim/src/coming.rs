@@ -178,7 +178,7 @@ impl Node {
                 if self.fetchers.contains_key(&id) {
                     self.stops_fetching(id, End::Silent, "they made way for others");
                 } else if self.is_over_rtsp(id) {
-                    self.ended_over_rtsp(id, Some("they made way for others".to_owned()));
+                    self.makes_way(id);
                 } else {
                     self.leave(id, "they made way for others");
                 }

@@ -20,6 +20,14 @@ use crate::viewer::{State, Viewer};
 /// The error for a stream that no longer exists.
 const ENDED: &str = "the stream has ended";
 
+/// The refusal of viewers whose sessions have ended before they played.
+fn made_way() -> Refusal {
+    Refusal {
+        reason: "others needed the room".to_owned(),
+        retry_after: Some(Duration::from_secs(1)),
+    }
+}
+
 impl Node {
     /// Passes an event to the machine, and carries out its actions.
     pub fn happens_over_rtsp(&mut self, event: What<u64, usize>) {
@@ -102,13 +110,9 @@ impl Node {
                 let viewer = viewer_of(&session).and_then(|id| self.viewers.get(&id));
                 let booking = viewer.map(|viewer| viewer.booking);
                 let is_there = booking.is_some_and(|booking| self.desk.begins(self.now, booking));
-                Outcome::Claimed(if is_there {
-                    Ok(())
-                } else {
-                    Err(Refusal {
-                        reason: "their reservation no longer exists".to_owned(),
-                        retry_after: None,
-                    })
+                Outcome::Claimed(match is_there {
+                    true => Ok(()),
+                    false => Err(made_way()),
                 })
             }
             Job::Make(order) => {
@@ -185,6 +189,7 @@ impl Node {
         let (booking, starts_in) = (reservation.id, reservation.starts_in);
         let viewer = Viewer {
             is_over_rtsp: true,
+            is_welcome: starts_in.is_zero(),
             connection: is_interleaved.then(|| self.connection(film)),
             ..Viewer::new(film, booking, starts_in, at)
         };
@@ -196,8 +201,12 @@ impl Node {
         None
     }
 
-    /// Reports that a newcomer's place is free now.
+    /// Reports that a newcomer's place is free now, unless they left while they waited.
     pub fn welcome(&mut self, id: u64) {
+        let Some(viewer) = self.viewers.get_mut(&id) else {
+            return;
+        };
+        viewer.is_welcome = true;
         let outcome = Outcome::Admitted(Ok(name_of(id)));
         let conn = ConnId(id);
         self.happens_over_rtsp(What::Done { conn, outcome });
@@ -265,6 +274,23 @@ impl Node {
         let at_ms = viewer.at / 1_000_000;
         self.note(&Line::Plays { viewer: id, at_ms });
         self.lane.go(id, self.now.nanos());
+    }
+
+    /// Ends the session of a viewer who makes way for others. While they wait for their place, the
+    /// machine does not know their session yet.
+    pub fn makes_way(&mut self, id: u64) {
+        let why = "they made way for others";
+        if self
+            .viewers
+            .get(&id)
+            .is_some_and(|viewer| viewer.is_welcome)
+        {
+            return self.ended_over_rtsp(id, Some(why.to_owned()));
+        }
+        self.leave(id, why);
+        let outcome = Outcome::Admitted(Err(made_way()));
+        let conn = ConnId(id);
+        self.happens_over_rtsp(What::Done { conn, outcome });
     }
 
     /// Reports that a viewer's session was ended by the node.

@@ -31,6 +31,7 @@ pub fn run(seed: u64, config: &Config) -> Outcome {
         node.excuse();
         node.happens(event);
         node.follows();
+        node.check_room();
     }
     node.check_end();
     let of_pool = node.pool.counters();

@@ -104,6 +104,7 @@ impl Node {
         }
         self.jobs = jobs;
         self.send_lost();
+        self.check_all_mishaps();
     }
 
     /// Carries out the lane's effects.

@@ -69,6 +69,8 @@ pub(crate) struct Viewer {
     pub connection: Option<Connection>,
     /// Whether they came over RTSP.
     pub is_over_rtsp: bool,
+    /// Whether the RTSP machine knows their session: they do not wait for their place any more.
+    pub is_welcome: bool,
     /// Whether they have played.
     pub has_played: bool,
     /// Whether they must still be judged by where they really begin.
@@ -110,6 +112,7 @@ impl Viewer {
             begins: at,
             connection: None,
             is_over_rtsp: false,
+            is_welcome: false,
             has_played: false,
             is_new: true,
             late: [false; 2],
