@@ -18,6 +18,9 @@ use crate::viewer::Viewer;
 /// little at a time.
 const CATCHING_UP: i64 = 250_000_000;
 
+/// A full pool has fewer unused blocks than this.
+const LEFT: u64 = 4;
+
 impl Node {
     /// Injects a random fault. Refused packets, a replaced film and clients that never play explain
     /// no delay.
@@ -89,13 +92,12 @@ impl Node {
         self.excuse();
     }
 
-    /// Takes most of the blocks that nobody uses, and writes to them, as programs beside the viewers
-    /// may. They are in no booking.
+    /// Takes most of the blocks that nobody uses, and overwrites them. They are in no booking.
     fn fill_pool(&mut self, until: Monotonic) -> String {
         let census = self.pool.census();
         let unused = census.blocks - census.in_use() - census.lost;
-        let left = self.random.within(0, unused as u64 / 4 + 1) as usize;
-        let taken = unused - left;
+        let left = self.random.within(0, LEFT) as usize;
+        let taken = unused.saturating_sub(left);
         let mut finished = Vec::new();
         let request = Request {
             what: Purpose::Empty(taken),
