@@ -42,6 +42,12 @@ pub fn run(args: &[String]) -> anyhow::Result<Report> {
         viewers::work(task)?;
         std::process::exit(0);
     }
+    ensure!(
+        args.viewers <= args.most,
+        "--viewers {} is more than --most {}",
+        args.viewers,
+        args.most
+    );
     if args.quick {
         (args.runs, args.seconds) = (1, args.seconds.min(4.0));
     }
