@@ -148,7 +148,7 @@ fn a_server_that_was_stopped_for_seconds_floods_nobody() {
         let pictures = came.values().max_by_key(|came| came.len()).expect("tracks");
         let stopped = pictures
             .windows(2)
-            .position(|pair| pair[1].at - pair[0].at > 2_500_000_000)
+            .position(|pair| pair[1].at.saturating_sub(pair[0].at) > 2_500_000_000)
             .expect("it stood still");
         let (first, last) = (&pictures[stopped + 1], &pictures[pictures.len() - 1]);
         let (film, time) = moved(first, last);
