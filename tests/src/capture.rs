@@ -7,8 +7,8 @@ use anyhow::{Context, Result, ensure};
 /// A captured packet.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// Time of capture, in nanoseconds since 1970. Packets that two processors send at the same time
-    /// can have times in another order than that of the capture.
+    /// Time of capture, in nanoseconds since 1970. The times of packets that follow each other
+    /// closely can be in another order than the packets.
     pub at: u64,
     /// Length of the IP packet in bytes.
     pub ip_len: usize,

@@ -328,6 +328,16 @@ impl Server {
             .unwrap_or_else(|error| panic!("GET {path}: {error:#}\n{}", self.log()))
     }
 
+    /// Ends a session of `/api/sessions` as the operator.
+    #[track_caller]
+    pub fn end_session(&self, session: &serde_json::Value) {
+        let path = format!("/api/sessions/{}", session["id"].as_str().expect("an id"));
+        let bearer = format!("Bearer {}", self.token());
+        let headers = [("Authorization", bearer.as_str())];
+        let answer = http::request(self.http, "DELETE", &path, &headers).expect("an answer");
+        assert_eq!(answer.status, 204);
+    }
+
     /// The value of a metric; `name` includes its labels, if it has any.
     #[track_caller]
     pub fn metric(&self, name: &str) -> f64 {

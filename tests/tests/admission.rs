@@ -22,12 +22,39 @@ fn server(net: &str) -> (Server, tempfile::TempDir) {
     (server, library)
 }
 
-/// SETs UP the film's first track over TCP.
-fn set_up(server: &Server) -> (Client, Response) {
+/// Starts a server of one film, whose newcomers may wait for this many seconds until there is room
+/// on a network of 1 Mbit/s.
+fn where_newcomers_wait(film: &str, seconds: u32) -> (Server, tempfile::TempDir) {
+    let library = films::library(&[film]);
+    let server = Options::new(library.path())
+        .flag("--capacity", "net=1Mbit")
+        .set("admission.wait", seconds)
+        .start();
+    server.wait_indexed();
+    (server, library)
+}
+
+/// The number of seconds after which a newcomer over RTSP would begin.
+fn newcomer_begins_in(server: &Server, film: &str) -> f64 {
+    let path = format!("/api/admission?title={film}&protocol=rtsp/tcp");
+    server.get(&path).json()["newcomer"]["starts_in"]
+        .as_f64()
+        .expect("the newcomer may begin, at once or later")
+}
+
+/// Asks to SET UP the film's first track over TCP, without waiting for the answer.
+fn ask_for_set_up(server: &Server) -> Client {
     let mut client = Client::connect(server.rtsp).expect("a connection");
     let (_, media) = client.describe(&server.rtsp_url(FILM)).expect("DESCRIBE");
     let transport = [("Transport", "RTP/AVP/TCP;unicast;interleaved=0-1")];
-    let answer = client.request("SETUP", &media[0], &transport);
+    client.send("SETUP", &media[0], &transport).expect("SETUP");
+    client
+}
+
+/// SETs UP the film's first track over TCP.
+fn set_up(server: &Server) -> (Client, Response) {
+    let mut client = ask_for_set_up(server);
+    let answer = client.response(Duration::from_secs(10));
     (client, answer.expect("SETUP"))
 }
 
@@ -173,20 +200,7 @@ fn one_who_pauses_makes_room_and_may_go_on_all_the_same() {
 #[test]
 fn where_newcomers_may_wait_the_next_is_answered_when_a_film_ends_and_nobody_is_refused() {
     const SHORT: &str = "progressive";
-    let library = films::library(&[SHORT]);
-    let server = Options::new(library.path())
-        .flag("--capacity", "net=1Mbit")
-        .set("admission.wait", 20)
-        .start();
-    server.wait_indexed();
-    let newcomer = || {
-        let answer = server
-            .get(&format!("/api/admission?title={SHORT}&protocol=rtsp/tcp"))
-            .json();
-        answer["newcomer"]["starts_in"]
-            .as_f64()
-            .expect("the newcomer may begin, at once or later")
-    };
+    let (server, _library) = where_newcomers_wait(SHORT, 20);
     let begin = || {
         let mut client = Client::connect(server.rtsp).expect("a connection");
         client.setup_tcp(&server.rtsp_url(SHORT)).expect("SETUP");
@@ -195,7 +209,7 @@ fn where_newcomers_may_wait_the_next_is_answered_when_a_film_ends_and_nobody_is_
         client
     };
     let mut viewers = vec![begin()];
-    while newcomer() == 0.0 {
+    while newcomer_begins_in(&server, SHORT) == 0.0 {
         viewers.push(begin());
         assert!(viewers.len() < 30, "there is always room");
     }
@@ -210,46 +224,25 @@ fn where_newcomers_may_wait_the_next_is_answered_when_a_film_ends_and_nobody_is_
 
 #[test]
 fn a_newcomer_who_waits_is_refused_when_the_operator_ends_their_session() {
-    let library = films::library(&[FILM]);
-    let server = Options::new(library.path())
-        .flag("--capacity", "net=1Mbit")
-        .set("admission.wait", 60)
-        .start();
-    server.wait_indexed();
-    let begins_at_once = || {
-        let path = format!("/api/admission?title={FILM}&protocol=rtsp/tcp");
-        server.get(&path).json()["newcomer"]["starts_in"] == 0.0
-    };
+    let (server, _library) = where_newcomers_wait(FILM, 60);
     let mut viewers = Vec::new();
-    while begins_at_once() {
+    while newcomer_begins_in(&server, FILM) == 0.0 {
         let (mut client, answer) = set_up(&server);
         assert_eq!(answer.status, 200, "{answer:?}");
         play(&server, &mut client);
         viewers.push(client);
         assert!(viewers.len() < 30, "there is always room");
     }
-    let mut waiting = Client::connect(server.rtsp).expect("a connection");
-    let (_, media) = waiting.describe(&server.rtsp_url(FILM)).expect("DESCRIBE");
-    let transport = [("Transport", "RTP/AVP/TCP;unicast;interleaved=0-1")];
-    waiting.send("SETUP", &media[0], &transport).expect("SETUP");
-    let ready = || -> Option<String> {
+    let mut waiting = ask_for_set_up(&server);
+    let ready = || {
         let list = server.get("/api/sessions").json();
-        let sessions = list["sessions"].as_array().expect("sessions");
-        let session = sessions
-            .iter()
-            .find(|session| session["state"] == "ready")?;
-        Some(session["id"].as_str().expect("an id").to_owned())
+        let mut sessions = list["sessions"].as_array().expect("sessions").iter();
+        sessions
+            .find(|session| session["state"] == "ready")
+            .cloned()
     };
-    let id = wait::until(Duration::from_secs(10), ready).expect("their session");
-    let bearer = format!("Bearer {}", server.token());
-    let headers = [("Authorization", bearer.as_str())];
-    let ended = http::request(
-        server.http,
-        "DELETE",
-        &format!("/api/sessions/{id}"),
-        &headers,
-    );
-    assert_eq!(ended.expect("an answer").status, 204);
+    let session = wait::until(Duration::from_secs(10), ready).expect("their session");
+    server.end_session(&session);
     // All films play for much longer than this.
     let answer = waiting.response(Duration::from_secs(10)).expect("SETUP");
     assert_eq!(answer.status, 403, "{answer:?}");

@@ -45,14 +45,6 @@ fn watch(server: &Server, title: &str) -> (String, Vec<String>) {
     (token, segments)
 }
 
-fn end(server: &Server, session: &Value) {
-    let path = format!("/api/sessions/{}", session["id"].as_str().expect("an id"));
-    let bearer = format!("Bearer {}", server.token());
-    let answer = http::request(server.http, "DELETE", &path, &[("Authorization", &bearer)])
-        .expect("an answer");
-    assert_eq!(answer.status, 204);
-}
-
 #[test]
 fn a_session_begins_with_the_playlist_and_shows_where_its_viewer_is() {
     let (server, _library) = server(|options| options);
@@ -117,7 +109,7 @@ fn a_viewer_who_was_ended_gets_nothing_more() {
     let (server, _library) = server(|options| options);
     let (_, segments) = watch(&server, "seeks");
     assert_eq!(server.get(&segments[1]).status, 200);
-    end(&server, &sessions(&server)[0]);
+    server.end_session(&sessions(&server)[0]);
     for path in &segments[..3] {
         let answer = server.get(path);
         assert_eq!(answer.status, 410, "{path}: {}", answer.text());
@@ -281,7 +273,7 @@ fn a_download_ends_with_its_session() {
     let session = wait::until(Duration::from_secs(5), || {
         sessions(&server).into_iter().next()
     });
-    end(&server, &session.expect("the downloader"));
+    server.end_session(&session.expect("the downloader"));
     let result = download.join().expect("the downloader");
     assert!(result.is_err(), "it was cut off");
 }

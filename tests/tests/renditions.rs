@@ -5,7 +5,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use reelway_tests::films;
-use reelway_tests::http;
 use reelway_tests::players::{ffmpeg, run};
 use reelway_tests::probe::decoded;
 use reelway_tests::server::{Options, Server};
@@ -139,12 +138,7 @@ fn one_who_changes_between_renditions_is_one_viewer() {
 
     // A session that was ended has ended for all renditions.
     let segment = first_segment(&server, &low);
-    let id = sessions[0]["id"].as_str().expect("an id");
-    let bearer = format!("Bearer {}", server.token());
-    let headers = [("Authorization", bearer.as_str())];
-    let path = format!("/api/sessions/{id}");
-    let ended = http::request(server.http, "DELETE", &path, &headers);
-    assert_eq!(ended.expect("an answer").status, 204);
+    server.end_session(&sessions[0]);
     assert_eq!(server.get(&segment).status, 410);
     assert_eq!(server.get(&own).status, 410);
 

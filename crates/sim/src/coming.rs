@@ -19,6 +19,8 @@ use crate::viewer::{Sent, State, Viewer};
 
 /// How long a place is held for a newcomer.
 const HELD: Duration = Duration::from_secs(3);
+/// Why viewers leave whose sessions end before they played.
+pub(crate) const MADE_WAY: &str = "they made way for others";
 /// The time between two attempts to resume.
 const AGAIN: Duration = Duration::from_secs(3);
 
@@ -176,11 +178,11 @@ impl Node {
             if let Some(id) = self.bookings.get(booking).copied() {
                 self.counters.sent_away += 1;
                 if self.fetchers.contains_key(&id) {
-                    self.stops_fetching(id, End::Silent, "they made way for others");
+                    self.stops_fetching(id, End::Silent, MADE_WAY);
                 } else if self.is_over_rtsp(id) {
                     self.makes_way(id);
                 } else {
-                    self.leave(id, "they made way for others");
+                    self.leave(id, MADE_WAY);
                 }
             }
         }

@@ -11,6 +11,7 @@ use reelway_rtsp::seam::{self, FirstPacket, Job, Newcomer, Outcome, PlayOrder, R
 use reelway_time::Monotonic;
 
 use crate::client::{Asked, name_of, viewer_of};
+use crate::coming::MADE_WAY;
 use crate::config::Rule;
 use crate::events::Event;
 use crate::node::Node;
@@ -23,7 +24,7 @@ const ENDED: &str = "the stream has ended";
 /// The refusal of viewers whose sessions have ended before they played.
 fn made_way() -> Refusal {
     Refusal {
-        reason: "others needed the room".to_owned(),
+        reason: MADE_WAY.to_owned(),
         retry_after: Some(Duration::from_secs(1)),
     }
 }
@@ -279,15 +280,14 @@ impl Node {
     /// Ends the session of a viewer who makes way for others. While they wait for their place, the
     /// machine does not know their session yet.
     pub fn makes_way(&mut self, id: u64) {
-        let why = "they made way for others";
         if self
             .viewers
             .get(&id)
             .is_some_and(|viewer| viewer.is_welcome)
         {
-            return self.ended_over_rtsp(id, Some(why.to_owned()));
+            return self.ended_over_rtsp(id, Some(MADE_WAY.to_owned()));
         }
-        self.leave(id, why);
+        self.leave(id, MADE_WAY);
         let outcome = Outcome::Admitted(Err(made_way()));
         let conn = ConnId(id);
         self.happens_over_rtsp(What::Done { conn, outcome });

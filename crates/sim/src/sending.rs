@@ -87,7 +87,6 @@ impl Node {
         let now = self.now.nanos();
         if now.saturating_sub(meant) > self.rules.catch_up {
             self.lane.stood_still(now - meant);
-            self.check_all_mishaps();
         }
         self.tells_link();
         self.lane.turn(now);
